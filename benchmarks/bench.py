@@ -71,9 +71,9 @@ def run(words: str) -> tuple[Any, str, float]:
         sys.stdout.write(f"{used.wall_s:5.0f} s, {used.processor_s:5.0f} processor seconds  {words}\n")
         sys.stdout.flush()
         if not out.exists():
-            said = used.stderr or ""
-            sys.stderr.write(said[-2000:])
-            why = said.strip().rpartition("\n")[2] or used.status
+            message = used.stderr or ""
+            sys.stderr.write(message[-2000:])
+            why = message.strip().rpartition("\n")[2] or used.status
             return None, f"{words}: no result, {why}", used.processor_s
         return json.loads(out.read_text(encoding="utf-8")), words, used.processor_s
 
@@ -111,10 +111,10 @@ def measured(size: str) -> dict[str, Any]:
     chosen = {"full": {}, "medium": MEDIUM, "quick": QUICK}[size]
     busy, started = busy_seconds(), time.perf_counter()
     with ProcessPoolExecutor(2) as lanes:  # a process waits for all its children: one part at a time in each
-        found = dict(zip(ONE_CORE, lanes.map(run, [chosen.get(n, w) for n, w in ONE_CORE.items()]), strict=True))
-        found |= {name: lanes.submit(run, chosen.get(name, words)).result() for name, words in TWO_CORES.items()}
+        outcome = dict(zip(ONE_CORE, lanes.map(run, [chosen.get(n, w) for n, w in ONE_CORE.items()]), strict=True))
+        outcome |= {name: lanes.submit(run, chosen.get(name, words)).result() for name, words in TWO_CORES.items()}
     seconds, after = time.perf_counter() - started, busy_seconds()
-    own = sum(used for _, _, used in found.values())
+    own = sum(used for _, _, used in outcome.values())
     others = None if busy is None or after is None else max(after - busy - own, 0.0) / seconds
     return {
         "machine": machine(),
@@ -123,9 +123,9 @@ def measured(size: str) -> dict[str, Any]:
         "date": datetime.now(UTC).date().isoformat(),
         "minutes": round(seconds / 60, 1),
         "cores_busy_with_others": None if others is None else round(others, 2),
-        "commands": {name: words for name, (_, words, _) in found.items()},
-        "processor_s": {name: round(used, 1) for name, (_, _, used) in found.items()},
-        **{name: result for name, (result, _, _) in found.items()},
+        "commands": {name: words for name, (_, words, _) in outcome.items()},
+        "processor_s": {name: round(used, 1) for name, (_, _, used) in outcome.items()},
+        **{name: result for name, (result, _, _) in outcome.items()},
     }
 
 
@@ -150,14 +150,14 @@ def main() -> int:
     args = parser.parse_args()
     folder, status = args.folder or (HERE.parent / "build/benchmarks" if args.size == "quick" else RESULTS), 0
     if not args.render:
-        found = short(measured(args.size))
-        about = found["machine"]
+        result = short(measured(args.size))
+        about = result["machine"]
         name = args.name or f"{about['processor']}-{about['cores']}-cores-{about['memory_gib']}-gib"
         folder.mkdir(parents=True, exist_ok=True)
-        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found.items())
+        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in result.items())
         (folder / f"{name}.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-        missing = [words for part, words in found["commands"].items() if found[part] is None]
-        sys.stdout.write("\n".join([f"{found['minutes']} minutes", *missing, ""]))
+        missing = [words for part, words in result["commands"].items() if result[part] is None]
+        sys.stdout.write("\n".join([f"{result['minutes']} minutes", *missing, ""]))
         status = int(any("not installed" not in words for words in missing))
     render(folder)
     return status

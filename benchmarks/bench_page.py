@@ -149,7 +149,9 @@ def section(found: Run, picture: str) -> Iterator[str]:
     yield f"## {machine['processor']}, {cores}, Python {machine['python']}"
     yield from ("", about(found), "")
     if any(found[part] is None for part in found["commands"]):
-        yield from (f"- Not measured: `{said}`" for part, said in found["commands"].items() if found[part] is None)
+        yield from (
+            f"- Not measured: `{message}`" for part, message in found["commands"].items() if found[part] is None
+        )
         yield ""
     yield from ("### Beside what one would pick instead", "")
     yield from table(["work", "deep", "instead", "times as fast"], compared(found))

@@ -132,8 +132,8 @@ def inspect_rate(python: Path, url: str, n: int, folder: Path) -> tuple[float, s
     done = subprocess.run([python, script, *words], capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode:
         sys.exit(f"Inspect: {(done.stdout + done.stderr)[-600:]}")
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    return found["per_s"], found["version"]
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    return result["per_s"], result["version"]
 
 
 def has_inspect(python: Path) -> bool:
@@ -175,13 +175,13 @@ def speed(url: str, n: int, rounds: int, folder: Path, inspect: Path) -> dict[st
         if with_inspect:
             rates[-1]["inspect_per_s"], version = inspect_rate(inspect, url, n, folder)
         say("   ".join(f"{name.removesuffix('_per_s')} {rate:6.1f}/s" for name, rate in rates[-1].items()))
-    found = {"calls": n, "workers": WORKERS, "rounds": rates, "median_ratio": ratio_to("bare", rates), "inspect": None}
+    result = {"calls": n, "workers": WORKERS, "rounds": rates, "median_ratio": ratio_to("bare", rates), "inspect": None}
     if with_inspect:
-        found["inspect"] = {"version": version, "median_ratio": ratio_to("inspect", rates)}
-        say(f"median ratio to Inspect {version}: {found['inspect']['median_ratio']:.2f}")
-    median = found["median_ratio"]
+        result["inspect"] = {"version": version, "median_ratio": ratio_to("inspect", rates)}
+        say(f"median ratio to Inspect {version}: {result['inspect']['median_ratio']:.2f}")
+    median = result["median_ratio"]
     say(f"median ratio to the bare loop: {median:.2f} over {rounds} rounds of {n:,} calls, {WORKERS} workers")
-    return found
+    return result
 
 
 def ratio_to(rival: str, rates: list[dict[str, float]]) -> float:
@@ -335,9 +335,9 @@ def main() -> None:
         elif args.memory:
             memory(url, args.calls or 100_000, Path(folder))
         else:
-            found = speed(url, args.calls or 3000, args.rounds, Path(folder), args.inspect)
+            result = speed(url, args.calls or 3000, args.rounds, Path(folder), args.inspect)
             if args.out:
-                args.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
+                args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     server.terminate()
 
 

@@ -229,14 +229,14 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds a rival may take for one fit")
     parser.add_argument("--out", type=Path, help="also write the seconds here, as JSON")
     args = parser.parse_args()
-    found = []
+    result = []
     for row in measure(args.sizes, args.limit):
-        found.append(row)
+        result.append(row)
         print(row, flush=True)  # noqa: T201
-    assert all(row.pop("total") == row["n"] for row in found), "the weights do not sum to the number of rows"
-    print("\n".join(fits(found)))  # noqa: T201
+    assert all(row.pop("total") == row["n"] for row in result), "the weights do not sum to the number of rows"
+    print("\n".join(fits(result)))  # noqa: T201
     if args.out:
-        args.out.write_text(json.dumps({"limit_s": args.limit, "runs": found}) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps({"limit_s": args.limit, "runs": result}) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

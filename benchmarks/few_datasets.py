@@ -102,7 +102,7 @@ def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
     split = hold_out(votes, draw.target)
     y = split.test.labels
     model, scored = fit_and_score(split, None, random_state=0)
-    found = {rival.name: measures(y, rival.p, rival.decisions) for rival in rivals(split.train, split.test)}
+    result = {rival.name: measures(y, rival.p, rival.decisions) for rival in rivals(split.train, split.test)}
     raw = model.blend.raw(model.rows(model.select(split.test)))
     contexts = model.blend.contexts(raw, np.ones(len(y)))
     values, cell = np.unique(np.round(scored.log_odds, 9), return_inverse=True)
@@ -112,7 +112,7 @@ def measure(panels: Sequence[StudyPanel], draw: Draw) -> Found:
         "panel": panel.name,
         "k": draw.k,
         "target": draw.target,
-        "rivals": found,
+        "rivals": result,
         "shipped": measures(y, scored.p_consistent, scored.decisions),
         "interval": of_interval(scored, split.test.votes, y),
         "seen": (rule.profiles_, rule.priors_, model.blend.profile(contexts), model.blend.offset(contexts)),
@@ -150,10 +150,10 @@ def with_rule(row: Found, across: AcrossPanels) -> tuple[float, float, bool]:
 
 def groups(rows: Sequence[Found]) -> dict[tuple[str, Any], list[int]]:
     """Return the positions of the draws of each panel and number of training datasets."""
-    found: dict[tuple[str, Any], list[int]] = {}
+    result: dict[tuple[str, Any], list[int]] = {}
     for i, row in enumerate(rows):
-        found.setdefault((row["panel"], row["k"]), []).append(i)
-    return found
+        result.setdefault((row["panel"], row["k"]), []).append(i)
+    return result
 
 
 def choose(table: np.ndarray, cells: Mapping[tuple[str, Any], list[int]], without: str | None) -> int:
@@ -174,7 +174,7 @@ def summary(rows: Sequence[Found], before: Mapping[str, Any]) -> Found:
     chosen = (
         {name: choose(losses, cells, name) for name in sorted(names)} if len(names) > 1 else dict.fromkeys(names, 0)
     )
-    found: Found = {
+    result: Found = {
         "across": vars(GRID[choose(losses, cells, None)]),
         "chosen_by_the_others": {name: vars(GRID[at]) for name, at in chosen.items()},
         "cells": [],
@@ -193,8 +193,8 @@ def summary(rows: Sequence[Found], before: Mapping[str, Any]) -> Found:
             {} if len(old) < len(at) else {"before": dict(zip(MEASURES, old.mean(axis=0).tolist(), strict=True))}
         )
         cell = {"panel": panel, "k": k, "draws": len(at), "deep": deep, "shipped": shipped}
-        found["cells"].append(cell | {"covered": float(nested[2]), "rivals": by_rival})
-    return found
+        result["cells"].append(cell | {"covered": float(nested[2]), "rivals": by_rival})
+    return result
 
 
 def lines(found: Found) -> Iterator[str]:
@@ -238,11 +238,11 @@ def beside(rows: Sequence[Found]) -> Iterator[str]:
         }
         yield f"\n| K = {k}: balanced accuracy / log loss | deep | thirty lines | majority | less thirty lines |"
         yield "|---|---|---|---|---|"
-        for panel, found in means.items():
-            cells = " | ".join(f"{100 * accuracy:.1f} / {loss:.3f}" for accuracy, loss in found)
-            accuracy, loss = found[0] - found[1]
+        for panel, result in means.items():
+            cells = " | ".join(f"{100 * accuracy:.1f} / {loss:.3f}" for accuracy, loss in result)
+            accuracy, loss = result[0] - result[1]
             yield f"| {panel} | {cells} | {100 * accuracy:+.1f} / {loss:+.3f} |"
-        apart = np.array([found[0] - found[1] for found in means.values()])
+        apart = np.array([result[0] - result[1] for result in means.values()])
         error = apart.std(axis=0, ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.zeros(2)
         cells = " | ".join(f"{100 * a:.1f} / {b:.3f}" for a, b in np.mean(list(means.values()), axis=0))
         (accuracy, loss), (its, losses) = apart.mean(axis=0), error
@@ -297,11 +297,11 @@ def main() -> None:
     if args.table:
         sys.stdout.write("\n".join(beside(rows)) + f"\n\n{round(time.perf_counter() - started)} s\n")
         return
-    found = summary(rows, json.loads(BEFORE.read_text()) if BEFORE.exists() else {})
-    found["seconds"] = round(time.perf_counter() - started)
-    sys.stdout.write("\n".join(lines(found)) + f"\n\n{found['seconds']} s\n")
+    result = summary(rows, json.loads(BEFORE.read_text()) if BEFORE.exists() else {})
+    result["seconds"] = round(time.perf_counter() - started)
+    sys.stdout.write("\n".join(lines(result)) + f"\n\n{result['seconds']} s\n")
     if args.out is not None:
-        args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -70,8 +70,8 @@ def of_labels(panels: Sequence[StudyPanel], draws: int, task: tuple[int, str]) -
                 ("ten lines", shrunk_platt(z, known, y)),
             ):
                 if 0 < y[rest].sum() < len(rest):
-                    found = measures(y[rest].astype(int), p[rest], p[rest] >= p.mean())
-                    rows.append((panel.name, n, name, [found[m] for m in MEASURES]))
+                    result = measures(y[rest].astype(int), p[rest], p[rest] >= p.mean())
+                    rows.append((panel.name, n, name, [result[m] for m in MEASURES]))
     return rows
 
 
@@ -79,8 +79,8 @@ def labels_study(panels: Sequence[StudyPanel], draws: int, jobs: int) -> Found:
     """Return ECE, log loss and balanced accuracy by number of labels, the mean over panels."""
     tasks = [(i, str(name)) for i, panel in enumerate(panels) for name in panel.votes.dataset_names]
     with progress_bars() as progress:
-        found = parallel_map(jobs, progress, "labels")(partial(of_labels, panels, draws), tasks)
-        rows = [row for part in found for row in part]
+        result = parallel_map(jobs, progress, "labels")(partial(of_labels, panels, draws), tasks)
+        rows = [row for part in result for row in part]
     table: Found = {}
     for n in LABELS:
         for name in ("deep", "ten lines"):
@@ -94,8 +94,8 @@ def of_scores(votes: Any, scores: Any, target: str) -> list[float]:
     """Return measures on one dataset of a fit on all others, with scores."""
     split = hold_out(votes, target)
     _, scored = fit_and_score(split, scores, random_state=0)
-    found = measures(split.test.labels, scored.p_consistent, scored.decisions)
-    return [found[m] for m in MEASURES]
+    result = measures(split.test.labels, scored.p_consistent, scored.decisions)
+    return [result[m] for m in MEASURES]
 
 
 def scores_study(data: Path, jobs: int) -> Found:
@@ -104,8 +104,8 @@ def scores_study(data: Path, jobs: int) -> Found:
     scores = join_scores(votes, read_scores([str(data / "llm_aggrefact" / "scores.parquet")]))
     with progress_bars() as progress:
         names = [str(name) for name in votes.dataset_names]
-        found = list(parallel_map(jobs, progress, "scores")(partial(of_scores, votes, scores), names))
-    return dict(zip(MEASURES, np.mean(found, axis=0).tolist(), strict=True))
+        result = list(parallel_map(jobs, progress, "scores")(partial(of_scores, votes, scores), names))
+    return dict(zip(MEASURES, np.mean(result, axis=0).tolist(), strict=True))
 
 
 def shown(one: Mapping[str, float]) -> str:
@@ -216,21 +216,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a JSON file")
     args = parser.parse_args()
     data, here = Path(os.environ.get("DEEP_DATA_HOME", "../shared/data")), Path(__file__).resolve().parent
-    found: Found = {}
+    result: Found = {}
     with TemporaryDirectory() as folder:
         for name, program in (("few", "few_datasets.py"), ("share", "share.py")):
             path = getattr(args, name) or Path(folder, f"{name}.json")
             if not path.exists():
                 options = ["--draws", str(args.draws), "--jobs", str(args.jobs), "--out", str(path)]
                 run([sys.executable, str(here / program), *options], check=True)
-            found[name] = json.loads(path.read_text(encoding="utf-8"))
+            result[name] = json.loads(path.read_text(encoding="utf-8"))
     panels = [StudyPanel(name, measurable(read_votes([str(data / name / file)]))[0]) for name, file in PANELS.items()]
-    found["labels"] = labels_study(panels, max(args.draws // 2, 1), args.jobs)
-    found["scores"] = scores_study(data, args.jobs)
-    found["table"] = list(lines(found))
-    sys.stdout.write("\n".join(found["table"]) + "\n")
+    result["labels"] = labels_study(panels, max(args.draws // 2, 1), args.jobs)
+    result["scores"] = scores_study(data, args.jobs)
+    result["table"] = list(lines(result))
+    sys.stdout.write("\n".join(result["table"]) + "\n")
     if args.out is not None:
-        args.out.write_text(json.dumps(short(found), indent=1) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps(short(result), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

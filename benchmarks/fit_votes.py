@@ -129,14 +129,14 @@ def start() -> dict[str, Counts]:
 def _copula(dataset: PublishedDataset, rng: np.random.Generator) -> Counts:
     points = {point.voter: point for point in published_points() if point.dataset == dataset.name}
     counts = [recover_counts(points[voter], dataset) for voter in VOTERS]
-    found = np.zeros((1024, 2), dtype=np.int64)
+    result = np.zeros((1024, 2), dtype=np.int64)
     for label, n in ((0, dataset.n_inconsistent), (1, dataset.n_consistent)):
         r = CORRELATION[dataset.name]
         latent = np.sqrt(r) * rng.standard_normal((n, 1)) + np.sqrt(1 - r) * rng.standard_normal((n, len(VOTERS)))
         positive = np.array([count[1 - label] for count in counts])
         votes = latent >= np.sort(latent, axis=0)[n - positive, np.arange(len(VOTERS))]
-        found[:, label] = np.bincount(votes @ BITS, minlength=1024)
-    return found
+        result[:, label] = np.bincount(votes @ BITS, minlength=1024)
+    return result
 
 
 CALIBRATORS = ("platt", "bbq", "histogram", "isotonic")
@@ -150,8 +150,8 @@ def tables_of(
     options = {"sizes": (3, 5, 9), "ensemblers": default_ensemblers("paper"), "calibrators": ("none", *calibrators)}
     tasks = chain_tasks(training, RECIPES["paper"], **options)
     with ProcessPoolExecutor(jobs) as pool:
-        found = [candidate for some in pool.map(_run, tasks) for candidate in some]
-    return {(one.ensembler, len(one.subset.columns), one.calibrator): one.p for one in found}
+        result = [candidate for some in pool.map(_run, tasks) for candidate in some]
+    return {(one.ensembler, len(one.subset.columns), one.calibrator): one.p for one in result}
 
 
 def _run(task: ChainTask) -> list[Candidate]:
@@ -199,9 +199,9 @@ class Held:
         return 100 * np.where(self.is_ece, ece[self.chain], accuracy[self.chain])
 
     def _loss(self, gaps: Floats, accepted: Floats, counts: Counts) -> float:
-        found = self.values(gaps, accepted)
-        error = np.nan_to_num((found - self.printed) / self.scale)
-        lacking = np.maximum(0, found[self.below] - found[self.above] + self.least)
+        result = self.values(gaps, accepted)
+        error = np.nan_to_num((result - self.printed) / self.scale)
+        lacking = np.maximum(0, result[self.below] - result[self.above] + self.least)
         moved = ((counts - self.first) ** 2 / (self.first + 2)).sum()
         return float((error**2).sum() + self.hard * (lacking**2).sum() + self.stay * moved)
 
@@ -232,7 +232,7 @@ def printed_cells(dataset: str) -> Iterator[PublishedFigure]:
 def held(counts: dict[str, Counts], dataset: str, number: int, jobs: int) -> tuple[Held, list[PublishedFigure]]:
     """Return a dataset with what its cells and the paper's words ask for, and the cells."""
     # As `simulate_votes(0)` gives them, in the same order.
-    votes = simulated.votes_of({name: (PATTERNS, found) for name, found in counts.items()}, 0)
+    votes = simulated.votes_of({name: (PATTERNS, result) for name, result in counts.items()}, 0)
     tables = tables_of(votes, dataset, jobs)
     chains = {key: i for i, key in enumerate(tables)}
     cells = [f for f in printed_cells(dataset) if (f.ensembler, f.n_prompts, f.calibrator) in chains]
@@ -332,18 +332,18 @@ def bounds_words(table: str, row: Sequence[float]) -> str:
 
 def stored() -> dict[str, Counts]:
     """Return the counts of the data file."""
-    found = {}
+    result = {}
     for name, (patterns, counts) in simulated.fitted_cells().items():
-        found[name] = np.zeros((1024, 2), dtype=np.int64)
-        found[name][patterns @ BITS] = counts
-    return found
+        result[name] = np.zeros((1024, 2), dtype=np.int64)
+        result[name][patterns @ BITS] = counts
+    return result
 
 
 def write(counts: dict[str, Counts]) -> None:
     """Write the counts of patterns that occur, one line a dataset."""
     rows = {
-        name: {"".join(map(str, PATTERNS[i])): found[i, ::-1].tolist() for i in np.flatnonzero(found.any(axis=1))}
-        for name, found in counts.items()
+        name: {"".join(map(str, PATTERNS[i])): result[i, ::-1].tolist() for i in np.flatnonzero(result.any(axis=1))}
+        for name, result in counts.items()
     }
     lines = ",\n".join(f'  "{name}": {json.dumps(row, separators=(",", ":"))}' for name, row in rows.items())
     OUT.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
@@ -373,13 +373,13 @@ def main() -> None:
         rng = np.random.default_rng([args.seed, number])
         for position in ORDER:
             name = DATASETS[position].name
-            found, cells = held(counts, name, number, args.jobs)
-            sys.stdout.write(f"round {number}, {name}: before: {report(found, cells)}\n")
+            result, cells = held(counts, name, number, args.jobs)
+            sys.stdout.write(f"round {number}, {name}: before: {report(result, cells)}\n")
             for heat in np.geomspace(HOTTEST / 4**number, COOLEST, args.moves >> min(number, 1)):
-                found.swap(rng, heat)
-            sys.stdout.write(f"round {number}, {name}: after: {report(found, cells)}\n")
+                result.swap(rng, heat)
+            sys.stdout.write(f"round {number}, {name}: after: {report(result, cells)}\n")
             sys.stdout.flush()
-            counts[name] = found.counts
+            counts[name] = result.counts
             write(counts)
 
 

@@ -42,7 +42,7 @@ def stored(path: Path) -> pd.DataFrame:
         judged = zip(prompts, group["reply"], group["finish"], strict=True)
         votes = pd.Series([p.parse(text, finish_reason=end).vote for p, text, end in judged], index=group.index)
         is_read = (votes >= 0) & group["human"].notna()
-        human, said = group["human"][is_read], votes[is_read]
+        human, message = group["human"][is_read], votes[is_read]
         both = human.nunique() == 2
         rows.append(
             {
@@ -52,7 +52,7 @@ def stored(path: Path) -> pd.DataFrame:
                 "replies": len(group),
                 "read %": 100 * (votes >= 0).mean(),
                 "ones %": 100 * votes[votes >= 0].mean(),
-                "balanced accuracy": 100 * balanced_accuracy_score(human, said) if both else math.nan,
+                "balanced accuracy": 100 * balanced_accuracy_score(human, message) if both else math.nan,
             }
         )
     return pd.DataFrame(rows)
@@ -64,8 +64,8 @@ def answers_of(name: str, pair: Any) -> dict[str, tuple[str, str]]:
     polarity = dict(prompt.labels)
     line, schema = (prompt.choice(pair.text, pair.hypothesis, how).fields for how in ("vllm", "schema"))
     properties = schema["response_format"]["json_schema"]["schema"]["properties"]
-    ((key, said),) = properties.items()
-    labels = sorted(said["enum"], key=lambda label: -polarity[label])
+    ((key, message),) = properties.items()
+    labels = sorted(message["enum"], key=lambda label: -polarity[label])
     lines = line["structured_outputs"]["choice"]
     return {
         "label": tuple(labels),
@@ -88,17 +88,17 @@ def measured(gguf: Path, n: int, names: Sequence[str]) -> Iterator[dict[str, obj
         with torch.inference_mode():
             read = model(question, use_cache=True)
             last, cache = read.logits[:, -1:], read.past_key_values
-            found = dict[str, list[float]]()
+            result = dict[str, list[float]]()
             for form, answer in ((form, answer) for form, both in forms.items() for answer in both):
                 ids = tokenizer(answer, add_special_tokens=False, return_tensors="pt")["input_ids"]
                 logits = torch.cat([last, model(ids, past_key_values=cache, use_cache=True).logits[:, :-1]], dim=1)[0]
                 cache.crop(-ids.shape[1])
                 told = torch.log_softmax(logits, -1).gather(1, ids[0][:, None])
-                found.setdefault(form, []).append(float(told.sum()))
-        return {form: tuple(both) for form, both in found.items()}
+                result.setdefault(form, []).append(float(told.sum()))
+        return {form: tuple(both) for form, both in result.items()}
 
     for name in names:
-        found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        result: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for pair in pairs.itertuples():
             messages = load_prompt(name).render(pair.text, pair.hypothesis)
             forms = answers_of(name, pair)
@@ -110,16 +110,16 @@ def measured(gguf: Path, n: int, names: Sequence[str]) -> Iterator[dict[str, obj
                 asked = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt")
                 question = asked if isinstance(asked, torch.Tensor) else asked["input_ids"]
                 for form, both in log_probabilities(question, forms).items():
-                    found.setdefault((order, form), []).append(both)
-        for (order, form), scores in found.items():
+                    result.setdefault((order, form), []).append(both)
+        for (order, form), scores in result.items():
             difference = [one - zero for one, zero in scores]
-            said = [int(value > 0) for value in difference]
+            message = [int(value > 0) for value in difference]
             yield {
                 "prompt": name,
                 "order": order,
                 "form": form,
-                "ones %": 100 * sum(said) / len(said),
-                "balanced accuracy": 100 * balanced_accuracy_score(pairs["value"], said),
+                "ones %": 100 * sum(message) / len(message),
+                "balanced accuracy": 100 * balanced_accuracy_score(pairs["value"], message),
                 "AUROC": roc_auc_score(pairs["value"], difference),
                 "mass": sum(math.exp(one) + math.exp(zero) for one, zero in scores) / len(scores),
             }

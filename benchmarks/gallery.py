@@ -102,10 +102,10 @@ def studies(folder: Path) -> dict[str, str]:
         patch("deep.experiments.few_datasets.PAPER_ENSEMBLERS", ("LogisticRegression",)),
         patch("deep.experiments.few_datasets.LABEL_DRAWS", 3),
     ):
-        said = {name: deep(*words, "--out", folder / name) for name, words in alone.items()}
-    said["probe"] = asked(test_probe_measures.script, "probe", "eval", *probe, "--out", folder / "probe")
+        message = {name: deep(*words, "--out", folder / name) for name, words in alone.items()}
+    message["probe"] = asked(test_probe_measures.script, "probe", "eval", *probe, "--out", folder / "probe")
     tiers = ["--data", folder / "turns", "--llm", "tiny", "--threshold", "2", "3", "--out", folder / "cognibench"]
-    return said | {"cognibench": asked(cognibench_case.script, "cognibench", *tiers)}
+    return message | {"cognibench": asked(cognibench_case.script, "cognibench", *tiers)}
 
 
 def reports(folder: Path) -> dict[str, Path]:
@@ -118,8 +118,8 @@ def reports(folder: Path) -> dict[str, Path]:
     }
     for name, words in made.items():
         deep("report", *words, "--out", folder / f"{name}.html")
-    found = {f"report-{name}": folder / f"{name}.html" for name in made}
-    return found | {f"study-{name}": folder / name / "report.html" for name in studies(folder)}
+    result = {f"report-{name}": folder / f"{name}.html" for name in made}
+    return result | {f"study-{name}": folder / name / "report.html" for name in studies(folder)}
 
 
 def _labeled(page: Page) -> None:

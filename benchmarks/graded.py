@@ -136,8 +136,8 @@ def unit(data: Path, draws: range) -> Iterator[tuple[str, Losses]]:
                 continue
             platt = LogisticRegression(C=1e6).fit(bent[of][rows], y[rows]).predict_proba(bent[of][rest])[:, 1]
             p = deep.fit(with_labels(panel, rows)).score(panel)[rest]
-            for way, found in (("deep", p), ("Platt", platt)):
-                errors[way].append(100 * expected_calibration_error(y[rest], found, n_bins=10))
+            for way, result in (("deep", p), ("Platt", platt)):
+                errors[way].append(100 * expected_calibration_error(y[rest], result, n_bins=10))
         yield f"one judge, {name}: ECE", errors
 
 
@@ -153,10 +153,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DEEP_DATA_HOME", "../shared/data")))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    found = {}
+    result = {}
     for part in args.part:
         for name, losses in PARTS[part](args.data, range(args.first, args.first + args.draws)):
-            found[name] = losses
+            result[name] = losses
             sys.stdout.write(f"{name} ({len(losses['deep'])} draws)\n")
             for way, values in losses.items():
                 apart = np.subtract(losses["deep"], values)
@@ -164,7 +164,7 @@ def main() -> None:
                 beside = "" if way == "deep" else f"   deep less it {apart.mean():+.4f} ± {error:.4f}"
                 sys.stdout.write(f"  {way:<14}{np.mean(values):8.4f}{beside}\n")
     if args.out:
-        args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ def drawn(sample: int, seed: int, old: list[Entry]) -> Iterator[Entry]:
         while taken < share[room]:
             (file,) = chance.choices(list(files), list(files.values()))
             if file not in places:
-                found = mutants_of(f"deep/{file}", left_out, seed)
-                places[file] = sorted(found, key=lambda mutant: mutant.key, reverse=True)
+                result = mutants_of(f"deep/{file}", left_out, seed)
+                places[file] = sorted(result, key=lambda mutant: mutant.key, reverse=True)
             if places[file]:
                 mutant = places[file].pop()
                 text = as_text(mutant)

@@ -49,8 +49,8 @@ def main() -> None:
     args = parser.parse_args()
     os.environ |= {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": args.url}
     rate(args.workers, args.workers, args.document)
-    found = {"version": version("inspect-ai"), "per_s": rate(args.calls, args.workers, args.document)}
-    sys.stdout.write(f"{json.dumps(found)}\n")
+    result = {"version": version("inspect-ai"), "per_s": rate(args.calls, args.workers, args.document)}
+    sys.stdout.write(f"{json.dumps(result)}\n")
 
 
 if __name__ == "__main__":

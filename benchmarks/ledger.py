@@ -45,10 +45,10 @@ PATIENCE = 120.0
 def program(name: str) -> str:
     """Return the path of one of PostgreSQL's programs; Debian keeps them out of PATH."""
     places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
-    found = str(places[0]) if places else shutil.which(name)
-    if found is None:
+    result = str(places[0]) if places else shutil.which(name)
+    if result is None:
         sys.exit(f"PostgreSQL is not installed: {name} not found")
-    return found
+    return result
 
 
 @contextmanager
@@ -178,9 +178,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="about how long each run takes")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    found = []
+    result = []
     for n in args.processes:
-        found.append(one := measure(n, args.rate, args.seconds))
+        result.append(one := measure(n, args.rate, args.seconds))
         for what, ran in (("a ledger each", one["own_ledgers"]), ("one ledger", one)):
             sys.stdout.write(
                 f"{n} processes, {what}, {ran['requests']} requests: {ran['attempts_per_second']:.1f} attempts/s, "
@@ -191,7 +191,7 @@ def main() -> None:
         sys.stdout.write(f"{n} processes: one ledger reaches {one['share_of_sum']:.2f} of the sum of their own\n")
         sys.stdout.flush()
     if args.out:
-        results = {"machine": platform.platform(), "cores": os.cpu_count(), "rate": args.rate, "runs": found}
+        results = {"machine": platform.platform(), "cores": os.cpu_count(), "rate": args.rate, "runs": result}
         args.out.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -127,10 +127,10 @@ def accuracy() -> None:
         say(f"{'check':<17} {'coverage':>8} {'votes 0':>8} {'of 0s right':>14} {'of 1s right':>17} {'balanced':>9}")
         table = analyze_votes(votes[mask], labels[mask], voter_names=[check.name for check in checks])
         for column, (name, row) in enumerate(table.iterrows()):
-            said = votes[mask][:, column]
-            zero, one = (_share_right(said, labels[mask], vote) for vote in (0, 1))
+            message = votes[mask][:, column]
+            zero, one = (_share_right(message, labels[mask], vote) for vote in (0, 1))
             balanced = "" if np.isnan(row["balanced_accuracy"]) else f"{row['balanced_accuracy']:.1%}"
-            said_zero = f"{float((said == 0).mean()):.1%}"
+            said_zero = f"{float((message == 0).mean()):.1%}"
             say(f"{name:<17} {row['coverage']:8.1%} {said_zero:>8} {zero:>14} {one:>17} {balanced:>9}")
     contributions([check.name for check in checks], votes, labels, datasets)
 

@@ -61,22 +61,22 @@ def main() -> None:
     args = p.parse_args()
     files = counted_files()
     rooms, guests = Counter[str](), Counter[str]()
-    for path, found in files.items():
+    for path, result in files.items():
         guest = guest_of(path)
-        rooms[path.parts[0] if len(path.parts) > 1 else "(root)"] += found.code
-        guests.update({guest: found.code} if guest else {})
-    code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
-    core = sum(found.code for path, found in files.items() if guest_of(path) is None)
-    short = sum(0 < found.code < 40 for found in files.values())
+        rooms[path.parts[0] if len(path.parts) > 1 else "(root)"] += result.code
+        guests.update({guest: result.code} if guest else {})
+    code, imports = (sum(getattr(result, name) for result in files.values()) for name in ("code", "imports"))
+    core = sum(result.code for path, result in files.items() if guest_of(path) is None)
+    short = sum(0 < result.code < 40 for result in files.values())
     lines = [
         f"deep/: {code:,} lines of code in {len(files)} files; core {core:,}",
-        f"median file {median(found.code for found in files.values() if found.code):g}, {short} files under 40; "
+        f"median file {median(result.code for result in files.values() if result.code):g}, {short} files under 40; "
         f"import lines {imports:,} ({100 * imports / code:.1f} %)",
     ]
     for title, table in (("room", rooms), ("guest", guests)):
         lines += [f"  {title} {name:<26} {n:>7,}" for name, n in table.most_common()]
     if args.files:
-        lines += [f"{found.code:>5} {path}" for path, found in sorted(files.items(), key=lambda x: x[1].code)]
+        lines += [f"{result.code:>5} {path}" for path, result in sorted(files.items(), key=lambda x: x[1].code)]
     sys.stdout.write("\n".join(lines) + "\n")
 
 

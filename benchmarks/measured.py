@@ -134,7 +134,7 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
             used.append(measure(called, cwd=Path(folder), env=environment))
             if used[-1].status:
                 raise SystemExit(f"{shlex.join(words)} ended with status {used[-1].status}")
-        found = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8").replace(str(data), DATA))
+        result = json.loads(Path(folder, "out", "results.json").read_text(encoding="utf-8").replace(str(data), DATA))
     return {
         "commands": [as_typed(command) for command in RUNS[name]],
         "commit": commit + (", with changes" if changed else ""),
@@ -143,7 +143,7 @@ def measured(name: str, data: Path, jobs: int | None) -> Found:
         "versions": {library: version_of(library) for library in LIBRARIES},
         "seconds": round(sum(one.wall_s for one in used), 1),
         "processor_seconds": round(sum(one.processor_s for one in used), 1),
-        "found": short(KEPT[name.partition("-")[0]](found), figures=6),
+        "found": short(KEPT[name.partition("-")[0]](result), figures=6),
     }
 
 
@@ -168,9 +168,9 @@ def main() -> int:
     data = Path(os.environ.get("DEEP_DATA_HOME", ROOT.parent / "shared" / "data")).resolve()
     FOLDER.mkdir(exist_ok=True)
     for name in RUNS if "all" in args.run else args.run:
-        found = measured(name, data, args.jobs)
-        write(FOLDER / f"{name}.json", found)
-        sys.stdout.write(f"{name}: {found['processor_seconds']:.0f} s of processor time\n")
+        result = measured(name, data, args.jobs)
+        write(FOLDER / f"{name}.json", result)
+        sys.stdout.write(f"{name}: {result['processor_seconds']:.0f} s of processor time\n")
         sys.stdout.flush()
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8"), read(FOLDER)), encoding="utf-8")

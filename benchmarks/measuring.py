@@ -117,11 +117,11 @@ def _below(root: int) -> set[int]:
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:  # it has ended
             continue
-    found, new = set[int](), {root}
+    result, new = set[int](), {root}
     while new:
-        new = {pid for pid, parent in parents.items() if parent in new} - found
-        found |= new
-    return found
+        new = {pid for pid, parent in parents.items() if parent in new} - result
+        result |= new
+    return result
 
 
 def _proportional(pid: int) -> int:

@@ -103,9 +103,9 @@ def _annotations(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]
     """Yield where annotations begin and end: they are never evaluated to a number."""
     for node in ast.walk(ast.parse(text)):
         for field in ("annotation", "returns"):
-            found = getattr(node, field, None)
-            if found is not None:
-                yield (found.lineno, found.col_offset), (found.end_lineno, found.end_col_offset)
+            result = getattr(node, field, None)
+            if result is not None:
+                yield (result.lineno, result.col_offset), (result.end_lineno, result.end_col_offset)
 
 
 def mutated_text(mutant: Mutant) -> str:
@@ -162,14 +162,14 @@ def outcome(module: str, text: str | None, tests: Sequence[str], limit: int) -> 
     process.start()
     theirs.close()
     try:
-        found = ours.recv() if ours.poll(PATIENCE) else None
+        result = ours.recv() if ours.poll(PATIENCE) else None
     except EOFError:
-        found = None
+        result = None
     process.kill()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.join()
-    return found
+    return result
 
 
 def load_libraries(names: Sequence[str]) -> None:
@@ -183,8 +183,8 @@ def time_limits(modules: dict[str, list[str]]) -> dict[str, int]:
     limits = {}
     for module, tests in modules.items():
         with Children() as children:
-            found = outcome(module, None, tests, int(PATIENCE))
-        if found is None or found[0] != 0:
+            result = outcome(module, None, tests, int(PATIENCE))
+        if result is None or result[0] != 0:
             raise SystemExit(f"The tests of {module} fail as it is: {' '.join(tests)}")
         limits[module] = int(3 * children.processor_s) + GRACE
         say(f"{module}: tests pass in {children.processor_s:.1f} processor seconds")
@@ -238,14 +238,14 @@ def main() -> None:
     limits = time_limits({module: modules[module] for module in dict.fromkeys(mutant.module for mutant in drawn)})
 
     def test(mutant: Mutant) -> int | None:
-        found = outcome(mutant.module, mutated_text(mutant), modules[mutant.module], limits[mutant.module])
-        status = found and found[0]
+        result = outcome(mutant.module, mutated_text(mutant), modules[mutant.module], limits[mutant.module])
+        status = result and result[0]
         say(f"{'SURVIVED' if status == 0 else 'late' if status is None else 'killed'} {mutant}")
         return status
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        found = list(pool.map(test, drawn))
-    report(drawn, found, sizes)
+        result = list(pool.map(test, drawn))
+    report(drawn, result, sizes)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def main() -> None:
     """Print two lines for each kind of scores and each calibrator of netcal."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="also write the seconds and log losses here, as JSON")
-    args, found = parser.parse_args(), []
+    args, result = parser.parse_args(), []
     for kind in NETCAL_CALIBRATORS.values():
         kind().fit(*judge(50, 3))
     for name, fitted_on, test in samples():
@@ -85,9 +85,9 @@ def main() -> None:
             p, text, theirs = measured(kind, fitted_on, test)
             q, own_text, ours = measured(CALIBRATORS[own], fitted_on, test)
             sys.stdout.write(f"  {option:19s}{text}\n  {own:19s}{own_text}  furthest apart {np.abs(p - q).max():.4f}\n")
-            found.append({"scores": name, "calibrator": option, "netcal": theirs, "deep": ours})
+            result.append({"scores": name, "calibrator": option, "netcal": theirs, "deep": ours})
     if args.out:
-        args.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -224,9 +224,9 @@ def _shown(value: Any, limit: int = 160) -> str:
 
 def files_of(folder: Path, skip: list[str]) -> set[Path]:
     """Return the files below a folder, relative to it, less those that are to be left out."""
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    result = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     left_out = [*skip, *UNCOMPARED]
-    return {path for path in found if not any(fnmatch(path.as_posix(), pattern) for pattern in left_out)}
+    return {path for path in result if not any(fnmatch(path.as_posix(), pattern) for pattern in left_out)}
 
 
 def compare(args: argparse.Namespace) -> int:

@@ -64,11 +64,11 @@ class Papers:
 def read_papers(path: Path) -> Papers:
     """Read the TOML file and refuse what a page could not hold."""
     held = tomllib.loads(path.read_text(encoding="utf-8"))
-    found = Papers(**held)
-    for paper, item in found.items():
+    result = Papers(**held)
+    for paper, item in result.items():
         if item["verdict"] not in VERDICTS or (item["verdict"] != "same" and not item.get("why")):
             raise SystemExit(f"{path.name}: {paper}, {item['item']}: the verdict must be one of {VERDICTS}, with why.")
-    return found
+    return result
 
 
 def missing(run: Entry, places: Mapping[str, Path]) -> str:
@@ -114,8 +114,8 @@ def csv_rows(path: Path, _: str) -> list[dict[str, str]]:
 
 def json_rows(path: Path, name: str) -> list[dict[str, str]]:
     """Return the objects of a list in a JSON object, or the one object that stands in its place."""
-    found = json.loads(path.read_text(encoding="utf-8"))[name]
-    rows = [found] if isinstance(found, dict) else found
+    result = json.loads(path.read_text(encoding="utf-8"))[name]
+    rows = [result] if isinstance(result, dict) else result
     return [{key: str(value) for key, value in row.items()} for row in rows]
 
 
@@ -280,7 +280,7 @@ def changes(old: dict[Row, Row], rows: list[Row]) -> Iterator[str]:
     """Yield a line for every figure that is new, gone or another."""
     new = {row[:KEY]: row for row in rows}
     for key in old | new:
-        before, after = (found.get(key, (*key, "no figure", "no figure"))[KEY : KEY + 2] for found in (old, new))
+        before, after = (result.get(key, (*key, "no figure", "no figure"))[KEY : KEY + 2] for result in (old, new))
         if before != after:
             yield f"{', '.join(key)}: was {before[1]} (printed {before[0]}), is {after[1]} (printed {after[0]})"
 

@@ -158,15 +158,15 @@ def alone(votes: VoteMatrix, names: Sequence[str] | None) -> Found:
 def of_wrench(size: Mapping[str, Any]) -> Found:
     """Return the figures of each set of WRENCH, and of the label models published on them."""
     folder = data_home() / "wrench"
-    found = {name: alone(read_votes([str(folder / f"{name}.parquet")]), size.get("methods")) for name in size["sets"]}
+    result = {name: alone(read_votes([str(folder / f"{name}.parquet")]), size.get("methods")) for name in size["sets"]}
     table = pd.read_csv(folder / "published_label_models.csv")
     table["brier"] = table.brier_sum / 2
-    for name, one in found.items():
+    for name, one in result.items():
         mine = table[table.dataset == name].set_index("method")[["acc", "log_loss", "brier"]]
         one["published"] = {
             str(method): [*map(float, row)] for method, row in zip(mine.index, mine.values, strict=True)
         }
-    return found
+    return result
 
 
 def of_crowds(size: Mapping[str, Any]) -> Found:
@@ -225,8 +225,8 @@ def by_truescore(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:
     from truescore import ppi_estimate
 
     at = np.flatnonzero(labels >= 0)
-    found = ppi_estimate(p, labels[at].astype(float), at, alpha=1 - LEVEL)
-    return float(found.point), float(found.low), float(found.high)
+    result = ppi_estimate(p, labels[at].astype(float), at, alpha=1 - LEVEL)
+    return float(result.point), float(result.low), float(result.high)
 
 
 def by_judgy(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:
@@ -236,16 +236,16 @@ def by_judgy(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:
     known, y = labeled(p, labels)
     np.random.seed(0)  # noqa: NPY002 - it draws from the global generator
     votes, rest = (known >= 0.5).astype(int), (p[labels < 0] >= 0.5).astype(int)
-    found = estimate_success_rate(y.astype(int), votes, rest, bootstrap_iterations=BOOTSTRAP, confidence_level=LEVEL)
-    return tuple(map(float, found))
+    result = estimate_success_rate(y.astype(int), votes, rest, bootstrap_iterations=BOOTSTRAP, confidence_level=LEVEL)
+    return tuple(map(float, result))
 
 
 def by_cje(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
     """Return CJE's calibrated mean and interval."""
     from cje import calibrated_mean_ci
 
-    found = calibrated_mean_ci(p, np.where(labels < 0, np.nan, labels.astype(float)), alpha=1 - LEVEL)
-    return float(found.estimate), float(found.ci[0]), float(found.ci[1])
+    result = calibrated_mean_ci(p, np.where(labels < 0, np.nan, labels.astype(float)), alpha=1 - LEVEL)
+    return float(result.estimate), float(result.ci[0]), float(result.ci[1])
 
 
 def by_labels(p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share:  # noqa: ARG001
@@ -271,12 +271,12 @@ SHARES: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Share]] = {
 def or_labels(name: str, p: np.ndarray, labels: np.ndarray, votes: np.ndarray) -> Share | None:
     """Return a peer's share; NaN where it refuses or finds no number, None where it is not installed."""
     try:
-        found = SHARES[name](p, labels, votes)
+        result = SHARES[name](p, labels, votes)
     except ImportError:
         return None
     except (ValueError, RuntimeError, np.linalg.LinAlgError):
-        found = (np.nan,) * 3
-    return found if np.isfinite(found).all() else (np.nan,) * 3
+        result = (np.nan,) * 3
+    return result if np.isfinite(result).all() else (np.nan,) * 3
 
 
 def tells_ppi(p: np.ndarray, labels: np.ndarray, system: np.ndarray, documents: np.ndarray) -> bool:  # noqa: ARG001
@@ -350,11 +350,11 @@ def share_table(table: pd.DataFrame) -> Found:
     errors = table.assign(draw=draw).pivot(index=[*by, "draw"], columns="method", values="error")
     filled = errors.apply(lambda column: column.fillna(errors["labels alone"]))
     rmse = (filled**2).groupby(by).mean() ** 0.5
-    found = {}
+    result = {}
     for name, mine in table[table.method.isin(errors)].groupby("method"):
         told = mine[mine.error.notna()]
         less = rmse["deep"] - rmse[name]
-        found[str(name)] = {
+        result[str(name)] = {
             "rmse": float(rmse[name].mean()),
             "covered": float(told.groupby(by).held.mean().mean()),
             "width": float(told.groupby(by).width.mean().mean()),
@@ -362,7 +362,7 @@ def share_table(table: pd.DataFrame) -> Found:
             "less": [float(less.mean()), float(less.std() / np.sqrt(len(less)))],
             "datasets": len(rmse),
         }
-    return found
+    return result
 
 
 def pairs_of(panels: Mapping[str, VoteMatrix], draws: int, task: Any) -> list[tuple[Any, ...]]:
@@ -389,17 +389,17 @@ def of_compare(size: Mapping[str, Any], jobs: int) -> Found:
     rows = [row for part in spread(partial(pairs_of, panels, size["pairs"]), tasks, jobs, "pairs") for row in part]
     table = pd.DataFrame(rows, columns=["many", "what", "method", "told"]).astype({"told": float})
     table = table[table.method.isin(["deep", *PAIRS, "labels alone"])]
-    found: Found = {}
+    result: Found = {}
     for (what, name), mine in table.groupby(["what", "method"]):
         deep = table[(table.what == what) & (table.method == "deep")].told.to_numpy()
         less = deep - mine.told.to_numpy()
         error = float(less.std() / np.sqrt(len(less)))
-        found.setdefault(what, {})[name] = {
+        result.setdefault(what, {})[name] = {
             "told": float(mine.told.mean()),
             "less": [float(less.mean()), error],
             "n": len(mine),
         }
-    return found
+    return result
 
 
 # A stream looked at every week
@@ -440,7 +440,7 @@ def years_of(panels: Mapping[str, VoteMatrix], years: int, task: Any) -> list[tu
         from glide.monitors import AsymptoticPPRM
 
         rows = np.concatenate(weeks)
-        found = AsymptoticPPRM().detect(
+        result = AsymptoticPPRM().detect(
             np.where(np.arange(len(rows)) % WEEK < WEEK_LABELS, y[rows], np.nan),
             p[rows],
             np.repeat(np.arange(len(weeks)), WEEK),
@@ -448,15 +448,15 @@ def years_of(panels: Mapping[str, VoteMatrix], years: int, task: Any) -> list[tu
             threshold=share,
             confidence_level=YEAR_LEVEL,
         )
-        return [bool(alarm) for alarm in found.alarms]
+        return [bool(alarm) for alarm in result.alarms]
 
     rows = []
     monitors = {"deep": deep_alarms} | ({} if versions()["glide-py"] is None else {"glide-py": glide_alarms})
     for _ in range(years):
         before, after = ([rng.permutation(week(at)) for _ in range(WEEKS)] for at in (share, max(share - FALL, 0.0)))
         for name, alarms in monitors.items():
-            found = [*alarms([*before[:ONSET], *after[ONSET:]])[ONSET:], True]
-            rows.append((name, task.panel, task.target[0], any(alarms(before)), found.index(True) + 1))
+            result = [*alarms([*before[:ONSET], *after[ONSET:]])[ONSET:], True]
+            rows.append((name, task.panel, task.target[0], any(alarms(before)), result.index(True) + 1))
     return rows
 
 
@@ -499,15 +499,15 @@ def of_p(size: Mapping[str, Any], jobs: int) -> Found:
         for d in draws_of([panel], [1, 2, 3, ALL][: max(2, len(panel.votes.dataset_names) - 1)], size["fits"], 0)
         if d.k == ALL or d.k < len(panel.votes.dataset_names)
     ]
-    found: Found = {}
+    result: Found = {}
     for row in spread(partial(measure, panels), tasks, jobs, "fits"):
         rivals = {name: row["rivals"][name] for name in ("logistic regression + Platt", "best judge + Platt")}
         for name, one in {"deep": row["shipped"], **rivals}.items():
-            figures = found.setdefault(str(row["k"]), {}).setdefault(row["panel"], {}).setdefault(name, [])
+            figures = result.setdefault(str(row["k"]), {}).setdefault(row["panel"], {}).setdefault(name, [])
             figures.append([float(one[m]) for m in MEASURES])
     return {
         k: {panel: {name: np.mean(rows, axis=0).tolist() for name, rows in of.items()} for panel, of in by.items()}
-        for k, by in found.items()
+        for k, by in result.items()
     }
 
 
@@ -522,7 +522,7 @@ def of_calibrators(size: Mapping[str, Any]) -> Found:  # noqa: ARG001 - a minute
             kind().fit(np.array([0.2, 0.8, 0.4, 0.6] * 25), np.array([0, 1, 1, 0] * 25))
     except ImportError:
         return {}
-    found: Found = {}
+    result: Found = {}
     for scores, fitted_on, test in samples():
         for option, kind in NETCAL_CALIBRATORS.items():
             own = option.removeprefix("netcal-").replace("enir", "isotonic")
@@ -531,12 +531,12 @@ def of_calibrators(size: Mapping[str, Any]) -> Found:  # noqa: ARG001 - a minute
             if theirs is None or ours is None:
                 continue
             less = losses(q, test[1])[1] - losses(p, test[1])[1]
-            found.setdefault(option, {})[scores] = {
+            result.setdefault(option, {})[scores] = {
                 "deep": [ours["log_loss"], ours["seconds"]],
                 "netcal": [theirs["log_loss"], theirs["seconds"]],
                 "less": [float(less.mean()), float(less.std() / np.sqrt(len(less)))],
             }
-    return found
+    return result
 
 
 STUDIES: Mapping[str, Callable[..., Found]] = {
@@ -553,13 +553,13 @@ IN_PARALLEL = ("share", "compare", "monitor", "p")
 
 def versions() -> dict[str, str | None]:
     """Return the version of each peer; None where it is not installed."""
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            result[name] = None
+    return result
 
 
 def commit() -> str:
@@ -571,8 +571,8 @@ def commit() -> str:
 def measured(name: str, size: Mapping[str, Any], jobs: int, of: str) -> Found:
     """Run a study; return by study what was found, of which commit, and its seconds."""
     started = time.perf_counter()
-    found = STUDIES[name](size, *([jobs] if name in IN_PARALLEL else []))
-    parts = {"commits": of, "seconds": round(time.perf_counter() - started), "found": short(found, figures=5)}
+    result = STUDIES[name](size, *([jobs] if name in IN_PARALLEL else []))
+    parts = {"commits": of, "seconds": round(time.perf_counter() - started), "found": short(result, figures=5)}
     sys.stdout.write(f"{name}: {parts['seconds']} s\n")
     sys.stdout.flush()
     return {key: {name: part} for key, part in parts.items()}

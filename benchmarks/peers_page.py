@@ -39,15 +39,15 @@ def told(means: np.ndarray, errors: np.ndarray, forms: Sequence[str] = ("+.3f",)
 
 def methods(sets: Found, untuned: Found) -> dict[str, dict[str, Sequence[float]]]:
     """Return by method, by set, accuracy, log loss and Brier score."""
-    found: dict[str, dict[str, Sequence[float]]] = {}
+    result: dict[str, dict[str, Sequence[float]]] = {}
     for name, one in sets.items():
         rows = {**one["figures"], **{f"{method} (published)": row for method, row in one["published"].items()}}
         if name in untuned:
             rows[UNTUNED] = untuned[name]["figures"]["deep"]
         for method, row in rows.items():
             if np.isfinite(row).all():
-                found.setdefault(method, {})[name] = row
-    return found
+                result.setdefault(method, {})[name] = row
+    return result
 
 
 def wrench(sets: Found, untuned: Found) -> Iterator[str]:
@@ -240,7 +240,7 @@ def about(run: Found) -> Iterator[str]:
 
 def tables(run: Found, untuned: Found) -> dict[str, list[str]]:
     """Return the lines of each table by its mark."""
-    found, old = run["found"], untuned["found"]
+    result, old = run["found"], untuned["found"]
     made: dict[str, Callable[[Found], Iterator[str]]] = {
         "wrench": lambda part: wrench(part, old["wrench"]),
         "crowds": lambda part: crowds(part, old["crowds"]),
@@ -250,8 +250,8 @@ def tables(run: Found, untuned: Found) -> dict[str, list[str]]:
         "p": of_p,
         "calibrators": calibrators,
     }
-    filled = {name: list(make(found[name])) if name in found else ["Not measured."] for name, make in made.items()}
-    return {"about": list(about(run)), **filled, "lost": list(lost(found))}
+    filled = {name: list(make(result[name])) if name in result else ["Not measured."] for name, make in made.items()}
+    return {"about": list(about(run)), **filled, "lost": list(lost(result))}
 
 
 def page(run: Found, untuned: Found) -> str:

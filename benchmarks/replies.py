@@ -43,23 +43,23 @@ def prompt(name: str, **fields: Any) -> Prompt:
 
 
 def _first_word(row: Row) -> object:
-    found = re.match(r"\W*(yes|no)\b", row["reply"], re.IGNORECASE)
-    return {"yes": 1, "no": 0}[found[1].lower()] if found else None
+    result = re.match(r"\W*(yes|no)\b", row["reply"], re.IGNORECASE)
+    return {"yes": 1, "no": 0}[result[1].lower()] if result else None
 
 
 def _tag_or_word(row: Row) -> object:
     """Return what a reply of NoCha says: what all its answer tags hold, or its first word."""
     text = row["reply"] or ""
-    said = {tag.strip().lower() for tag in re.findall(r"<answer>\s*(true|false)\W*</?<?answer", text, re.IGNORECASE)}
+    message = {tag.strip().lower() for tag in re.findall(r"<answer>\s*(true|false)\W*</?<?answer", text, re.IGNORECASE)}
     first = re.match(r"\s*(?:<statement>)?\s*(true|false)\b(?!\s+or)", text, re.IGNORECASE)
-    said |= {first[1].lower()} if first and not said else set()
-    return {"true": 1, "false": 0}[said.pop()] if len(said) == 1 else None
+    message |= {first[1].lower()} if first and not message else set()
+    return {"true": 1, "false": 0}[message.pop()] if len(message) == 1 else None
 
 
 def _leading_number(row: Row) -> object:
-    found = re.match(r"\s*(\d+(?:\.\d+)?)(?![\d.]*\d)", row["reply"])
+    result = re.match(r"\s*(\d+(?:\.\d+)?)(?![\d.]*\d)", row["reply"])
     high = 100 if "100" in row["prompt_form"] else 9
-    return float(found[1]) / high if found and float(found[1]) <= high else None
+    return float(result[1]) / high if result and float(result[1]) <= high else None
 
 
 def _summary_score(row: Row) -> object:
@@ -76,12 +76,12 @@ def _summary_score(row: Row) -> object:
         rf"\brat\w*[^.\d]{{0,40}}?\b{number}\b",
         rf"(?:\A|[.\n]\s*){number}\.?\s*\Z",
     )
-    said = {}
+    message = {}
     for way in ways:
-        for found in re.finditer(way, text, re.IGNORECASE):
-            word = found["n"].lower()
-            said[found.start("n")] = float(NUMBERS.get(word, word))
-    values = {value for value in said.values() if 1 <= value <= 5}
+        for result in re.finditer(way, text, re.IGNORECASE):
+            word = result["n"].lower()
+            message[result.start("n")] = float(NUMBERS.get(word, word))
+    values = {value for value in message.values() if 1 <= value <= 5}
     final = re.findall(rf"final score\W*{number}", text, re.IGNORECASE)
     if final:
         values = {float(NUMBERS.get(word.lower(), word)) for word in final}
@@ -94,7 +94,7 @@ def _better(row: Row) -> object:
     if row["prompt_form"].startswith("rating"):
         return float(text) / 10 if re.fullmatch(r"\d+", text) else None
     only = re.fullmatch(r"Output \(([ab])\)\W*", text)
-    stated = [found[1] for found in re.finditer(r"Output \(([ab])\) (?:is|was) (?:the )?(?:clearly )?better\b", text)]
+    stated = [result[1] for result in re.finditer(r"Output \(([ab])\) (?:is|was) (?:the )?(?:clearly )?better\b", text)]
     if only:
         return {"a": 1, "b": 0}[only[1]]
     if not stated:
@@ -112,8 +112,8 @@ def _stored_better(row: Row) -> object:
 
 
 def _fits_reality(row: Row) -> object:
-    negated, said = (len(re.findall(word, row["reply"])) for word in ("不符合现实", "符合现实"))
-    return None if not said or 0 < negated < said else int(not negated)
+    negated, message = (len(re.findall(word, row["reply"])) for word in ("不符合现实", "符合现实"))
+    return None if not message or 0 < negated < message else int(not negated)
 
 
 _YES_NO = {"yes": 1, "no": 0}
@@ -123,10 +123,10 @@ _ERRORS = ("entity", "out-of-context", "predicate", "grammatical", "circumstanti
 def _entries(row: Row) -> object:
     """Return the labels of a list of sentences (1 = error) or key facts (1 = yes), entry by entry."""
     key = "category" if "category" in row["prompt_form"] else "response"
-    said = [word.strip().lower() for word in re.findall(rf'"{key}"\s*:\s*"([^"]*)"', row["reply"])]
+    message = [word.strip().lower() for word in re.findall(rf'"{key}"\s*:\s*"([^"]*)"', row["reply"])]
     if key == "response":
-        return [int(word == "yes") for word in said] if said and set(said) <= {"yes", "no"} else None
-    return [int(word != "no error") for word in said] or None
+        return [int(word == "yes") for word in message] if message and set(message) <= {"yes", "no"} else None
+    return [int(word != "no error") for word in message] or None
 
 
 def _stored_entries(row: Row) -> object:
@@ -189,17 +189,19 @@ def measure(folder: Path, name: str) -> tuple[Counter[str], list[dict[str, objec
     for row in rows_of(folder, name):
         text = row["reply"] or ""
         meant, stored = SOURCES[name].meant(row), SOURCES[name].stored(row)
-        said = read(SOURCES[name].asked(row), text)
+        message = read(SOURCES[name].asked(row), text)
         counts["replies"] += 1
         counts["contradicted"] += stored is not None and meant is not None and not same(stored, meant)
         if meant is None:
-            kind = "no verdict" if said is None else "read where the form holds none"
+            kind = "no verdict" if message is None else "read where the form holds none"
         else:
             counts["with a verdict"] += 1
-            kind = "unread" if said is None else "as meant" if same(said, meant) else "otherwise"
+            kind = "unread" if message is None else "as meant" if same(message, meant) else "otherwise"
         counts[kind] += 1
         if kind not in ("as meant", "no verdict"):
-            odd.append({"kind": kind, "file": name, "meant": meant, "read": said, "model": row["model"], "reply": text})
+            odd.append(
+                {"kind": kind, "file": name, "meant": meant, "read": message, "model": row["model"], "reply": text}
+            )
     counts["milliseconds"] = round(1000 * (time.process_time() - started))
     return counts, odd
 

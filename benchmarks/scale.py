@@ -79,13 +79,13 @@ def rows_per_second(work: Callable[[pa.RecordBatch], object], batch: pa.RecordBa
 
 def row_constants(rows: int) -> dict[str, float]:
     """Return how many rows a second are counted and scored."""
-    found = {}
+    result = {}
     for kind in ("votes", "scores"):
         model = model_of(kind == "scores")
         batch, n = batch_of(model), rows if kind == "votes" else rows // 4
-        found[f"count_{kind}"] = rows_per_second(lambda b, model=model: moments_of_batch(model, b), batch, n)
-        found[f"score_{kind}"] = rows_per_second(BatchScorer(model, streamed=True), batch, n)
-    return found
+        result[f"count_{kind}"] = rows_per_second(lambda b, model=model: moments_of_batch(model, b), batch, n)
+        result[f"score_{kind}"] = rows_per_second(BatchScorer(model, streamed=True), batch, n)
+    return result
 
 
 def write_claims(path: Path, n: int) -> None:

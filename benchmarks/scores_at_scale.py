@@ -114,10 +114,10 @@ def score_rows(kind: str, n: int, folder: str) -> dict[str, Any]:
 
     model, path = load(Path(folder, "model.json")), str(Path(folder, "rows.parquet"))
     started = time.process_time()
-    found = score_file(model, [path], Path(folder, "out.parquet"), ScoreOptions(), [path] if kind == "scores" else [])
+    result = score_file(model, [path], Path(folder, "out.parquet"), ScoreOptions(), [path] if kind == "scores" else [])
     seconds = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    assert found.n == n
+    assert result.n == n
     return {"file_s": round(seconds, 2), "file_rows_per_s": round(n / seconds), "file_memory_gb": round(memory, 2)}
 
 
@@ -167,18 +167,18 @@ def alone(work: Callable[..., Any], *given: Any) -> Any:
 
 def measured(kind: str, n: int, parts: Sequence[str]) -> dict[str, Any]:
     """Return the cost of one size."""
-    found = {"kind": kind, "rows": n}
+    result = {"kind": kind, "rows": n}
     if "fit" in parts:
-        found |= alone(one_run, kind, n)
+        result |= alone(one_run, kind, n)
     if "file" in parts:
         with tempfile.TemporaryDirectory() as folder:
             alone(write_rows, kind, n, folder)
-            found |= alone(score_rows, kind, n, folder)
+            result |= alone(score_rows, kind, n, folder)
     if "command" in parts:
         with tempfile.TemporaryDirectory() as folder:
             alone(write_labeled, kind, n, folder)
-            found |= alone(fit_command, kind, folder)
-    return found
+            result |= alone(fit_command, kind, folder)
+    return result
 
 
 def together(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -203,10 +203,10 @@ def slopes(found: list[dict[str, Any]], what: str = "fit_s") -> dict[str, float]
 def draw(found: list[dict[str, Any]], axes: Any) -> None:
     """Draw processor seconds of fits and of files scored over rows, and the slopes of the last factor of ten."""
     for kind, color in (("votes", "#2f6690"), ("scores", "#c8553d")):
-        for what, said, style in (("fit_s", "fit", "o-"), ("file_s", "file scored", "s--")):
+        for what, message, style in (("fit_s", "fit", "o-"), ("file_s", "file scored", "s--")):
             rows = [row for row in found if row["kind"] == kind and what in row]
             if rows:
-                label = f"{kind}: {said} (last slope {slopes(found, what).get(kind, float('nan')):.2f})"
+                label = f"{kind}: {message} (last slope {slopes(found, what).get(kind, float('nan')):.2f})"
                 axes.loglog([row["rows"] for row in rows], [row[what] for row in rows], style, color=color, label=label)
     axes.set(xlabel="rows (SIMULATED)", ylabel="processor seconds")
     axes.set_title("Stack on 9 judges' votes, and on 23 judges' scores", loc="left", fontsize=10)
@@ -241,18 +241,18 @@ def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
         losses = []
         for name in votes.dataset_names:
             rows = votes.datasets == name
-            found, y = model.scores_of(votes.rows(rows), scores=scores.scores[rows]), votes.labels[rows]
-            p = np.clip(found.p_uniform, 1e-6, 1 - 1e-6)
+            result, y = model.scores_of(votes.rows(rows), scores=scores.scores[rows]), votes.labels[rows]
+            p = np.clip(result.p_uniform, 1e-6, 1 - 1e-6)
             losses.append(-(np.log(p[y == 1]).mean() + np.log1p(-p[y == 0]).mean()) / 2)
         return float(np.mean(losses))
 
-    whole, found = loss(len(votes.labels)), []
+    whole, result = loss(len(votes.labels)), []
     for most in sizes:
         rise = loss(most) - whole
-        found.append({"rows": most, "rise": rise, "rise_times_rows": rise * most, "at_400000": rise * most / 400_000})
-        sys.stdout.write(f"{json.dumps(found[-1])}\n")
+        result.append({"rows": most, "rise": rise, "rise_times_rows": rise * most, "at_400000": rise * most / 400_000})
+        sys.stdout.write(f"{json.dumps(result[-1])}\n")
         sys.stdout.flush()
-    return found
+    return result
 
 
 def main() -> None:
@@ -272,17 +272,22 @@ def main() -> None:
     if args.proof:
         result["proof"] = proof(args.data, args.samples)
     else:
-        found = [run for path in args.earlier for run in json.loads(path.read_text())["runs"]]
+        outcome = [run for path in args.earlier for run in json.loads(path.read_text())["runs"]]
         for kind in args.kinds:
             for n in args.sizes:
-                found.append(measured(kind, n, args.parts))
-                sys.stdout.write(f"{json.dumps(found[-1])}\n")
+                outcome.append(measured(kind, n, args.parts))
+                sys.stdout.write(f"{json.dumps(outcome[-1])}\n")
                 sys.stdout.flush()
-        found = together(found)
-        result |= {"simulated": True, "runs": found, "slopes": slopes(found), "file_slopes": slopes(found, "file_s")}
+        outcome = together(outcome)
+        result |= {
+            "simulated": True,
+            "runs": outcome,
+            "slopes": slopes(outcome),
+            "file_slopes": slopes(outcome, "file_s"),
+        }
         sys.stdout.write(f"slopes of the last factor of ten: fit {result['slopes']}, file {result['file_slopes']}\n")
         if args.picture is not None:
-            draw_alone(found, args.picture)
+            draw_alone(outcome, args.picture)
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=2) + "\n")
 

@@ -57,12 +57,12 @@ def votes_of(n: int, seed: int = 0) -> np.ndarray:
 
 def best_seconds(run: Callable[[], Any], repeats: int) -> float:
     """Return the fewest processor seconds that a call took."""
-    found = []
+    result = []
     for _ in range(repeats):
         start = time.process_time()
         run()
-        found.append(time.process_time() - start)
-    return min(found)
+        result.append(time.process_time() - start)
+    return min(result)
 
 
 def rival_of(name: str) -> Any:
@@ -119,7 +119,7 @@ def main() -> None:
     p.add_argument("--repeats", type=int, default=5, help="of which the best counts")
     p.add_argument("--out", type=Path, help="also write the rates here, as JSON")
     args = p.parse_args()
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     votes = votes_of(args.rows)
     training = simulate_votes(0)
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
@@ -136,15 +136,15 @@ def main() -> None:
             f"{name}: model.score {ours / 1e6:.1f} million rows/s; scikit-learn's predict_proba "
             f"{theirs / 1e6:.3f} million rows/s; ratio {ours / theirs:.0f}\n"
         )
-        found.append({"what": f"{name}, in memory", "rival": "scikit-learn", "deep": ours, "theirs": theirs})
+        result.append({"what": f"{name}, in memory", "rival": "scikit-learn", "deep": ours, "theirs": theirs})
     ours, theirs = file_rates(model, votes[: args.file_rows], args.repeats)
-    found.append({"what": "Parquet to Parquet", "rival": "DuckDB's join", "deep": ours, "theirs": theirs})
+    result.append({"what": "Parquet to Parquet", "rival": "DuckDB's join", "deep": ours, "theirs": theirs})
     sys.stdout.write(
         f"from Parquet to Parquet: score_file {ours / 1e6:.2f} million rows/s; DuckDB's join "
         f"{theirs / 1e6:.2f} million rows/s; ratio {ours / theirs:.2f}\n"
     )
     if args.out:
-        args.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Sentence:
     @property
     def chains(self) -> list[str]:
         """The phrases of `CHAINS` in it."""
-        return [found.lower() for found in CHAINS.findall(self.text)]
+        return [result.lower() for result in CHAINS.findall(self.text)]
 
     @property
     def badness(self) -> int:
@@ -133,9 +133,9 @@ def page_sentences(path: Path) -> Iterator[Sentence]:
     name = path.relative_to(ROOT).as_posix()
     if path.suffix == ".js":
         code = re.sub(r"^\s*(//.*|/?\*.*)$", "", text, flags=re.MULTILINE)
-        for found in re.finditer(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\\n]|\\.)*)`", code):
-            literal = re.sub(r"\$\{[^}]*\}", "…", next(group for group in found.groups() if group is not None))
-            line = code.count("\n", 0, found.start()) + 1
+        for result in re.finditer(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\\n]|\\.)*)`", code):
+            literal = re.sub(r"\$\{[^}]*\}", "…", next(group for group in result.groups() if group is not None))
+            line = code.count("\n", 0, result.start()) + 1
             yield from (Sentence(one, f"{name}:{line}", "page") for one in split(re.sub(r"<[^>]*>", " ", literal)))
         return
     text = re.sub(r"<(script|style)\b.*?</\1>|\{[%#].*?[%#]\}", " ", text, flags=re.DOTALL)
@@ -176,12 +176,12 @@ def collect() -> list[Sentence]:
         if any(part in path.as_posix() for part in NOT_HERE):
             continue
         if path.suffix in (".html", ".js"):
-            found = page_sentences(path)
+            result = page_sentences(path)
         elif path.suffix == ".py":
-            found = python_sentences(path)
+            result = python_sentences(path)
         else:
             continue
-        for sentence in found:
+        for sentence in result:
             sentences.setdefault((sentence.text, sentence.place.partition(":")[0]), sentence)
     return list(sentences.values())
 

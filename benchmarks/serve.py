@@ -100,11 +100,11 @@ async def send_all(port: int, start: int, n: int, clients: int) -> dict[str, obj
     seconds, wrong, waiting = list[float](), list[str](), iter(bodies)
     loop = asyncio.get_running_loop()
     before, begun = time.process_time(), time.perf_counter()
-    found = [
+    result = [
         await loop.create_connection(lambda: Client(waiting, port, seconds, wrong), "127.0.0.1", port)
         for _ in range(clients)
     ]
-    await asyncio.gather(*(client.done for _, client in found))
+    await asyncio.gather(*(client.done for _, client in result))
     cpu, wall = time.process_time() - before, time.perf_counter() - begun
     return {"seconds": seconds, "wrong": wrong[:5], "n_wrong": len(wrong), "cpu": cpu, "wall": wall}
 
@@ -222,15 +222,15 @@ def measured(args: argparse.Namespace, folder: Path) -> dict[str, float]:
         for number in range(ROUNDS):
             for name, (process, port) in servers.items():
                 before = cpu_of(process)
-                found = client(port, number * size, size, args.clients)
+                result = client(port, number * size, size, args.clients)
                 total[name] += cpu_of(process) - before
-                seconds[name] += found["seconds"]
-                n_wrong += found["n_wrong"]
-                for each in found["wrong"]:
+                seconds[name] += result["seconds"]
+                n_wrong += result["n_wrong"]
+                for each in result["wrong"]:
                     say(f"{name}: {each}")
                 if name == "served":
-                    total["client"] += found["cpu"]
-                    total["wall"] += found["wall"]
+                    total["client"] += result["cpu"]
+                    total["wall"] += result["wall"]
                     memory.append(memory_of(process))
             total["loop"] += plain_loop(model, number * size, size)
             say(f"round {number + 1} of {ROUNDS}: memory {memory[-1]:.1f} MB")
@@ -293,10 +293,10 @@ def main() -> int:
         say(str(loop_seconds(args.loop[0], int(args.loop[1]), int(args.loop[2]))))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(args, Path(folder))
+        result = measured(args, Path(folder))
     if args.out:
-        args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 0 if report(found) else 1
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0 if report(result) else 1
 
 
 if __name__ == "__main__":

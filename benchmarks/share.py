@@ -128,17 +128,17 @@ def of_share(
                 float(y[rows if of == "items" else slice(None)].mean()),
             )
             given = None if mine.document_ids is None else names
-            found = {
+            result = {
                 one.method: (one.estimate, one.low, one.high)
                 for one in estimate_share(p, labels, misfit=model.misfit, documents=given, of=of)[:3]
             }
             p_value = canary(p, labels, misfit=model.misfit, documents=given, n_draws=200).p_value
-            found[RULE] = found["prediction-powered" if p_value < 0.05 else "corrected model"]
+            result[RULE] = result["prediction-powered" if p_value < 0.05 else "corrected model"]
             estimate, error = ppi(p, labels)
-            found["PPI++"] = estimate, estimate - 1.645 * error, estimate + 1.645 * error
+            result["PPI++"] = estimate, estimate - 1.645 * error, estimate + 1.645 * error
             told = {name: peer(p, labels, mine.votes[rows]) for name, peer in peers.items()}
-            found |= {name: share for name, share in told.items() if share is not None}
-            for method, (estimate, low, high) in found.items():
+            result |= {name: share for name, share in told.items() if share is not None}
+            for method, (estimate, low, high) in result.items():
                 yield n, method, task.panel, task.target[0], estimate - truth, low <= truth <= high, high - low
 
 
@@ -171,13 +171,13 @@ def of_pairs(
         for one in (0, 1):
             labels[system == one] = hidden(mine.labels[system == one], EACH, rng)
         together = mine.with_columns(datasets=np.full(len(system), "all", dtype=object), labels=labels)
-        found = compare_systems(model, Target(together), [f"system {one}" for one in system])
+        result = compare_systems(model, Target(together), [f"system {one}" for one in system])
         p = model.score(together)
         (a, of_a), (b, of_b) = (ppi(p[system == one], labels[system == one]) for one in (0, 1))
         means = [labels[(system == one) & (labels >= 0)].mean() for one in (0, 1)]
         plain = np.sqrt(sum(mean * (1 - mean) / EACH for mean in means)) or 1.0
         row = "alarms" if alike else "power"
-        yield k > 1, row, "deep", found.pairs[0].p_value < 0.1
+        yield k > 1, row, "deep", result.pairs[0].p_value < 0.1
         yield k > 1, row, "PPI++", abs(a - b) > 1.645 * np.hypot(of_a, of_b)
         yield k > 1, row, "labels alone", abs(means[0] - means[1]) > 1.645 * plain
         for name, peer in peers.items():
@@ -186,10 +186,10 @@ def of_pairs(
 
 def _batch(votes: VoteMatrix, n: int, points: float, rng: np.random.Generator) -> VoteMatrix:
     """Return items drawn with replacement, every judge of which says 1 more often by some points."""
-    found = votes.rows(rng.integers(len(votes.votes), size=n)).votes.copy()
+    result = votes.rows(rng.integers(len(votes.votes), size=n)).votes.copy()
     zeros = np.maximum((votes.votes == 0).sum(axis=0) / np.maximum((votes.votes >= 0).sum(axis=0), 1), 1e-9)
-    found[(found == 0) & (rng.random(found.shape) < points / zeros)] = 1
-    return VoteMatrix(found, list(map(str, range(n))), votes.voter_names, ["stream"] * n, [-1] * n)
+    result[(result == 0) & (rng.random(result.shape) < points / zeros)] = 1
+    return VoteMatrix(result, list(map(str, range(n))), votes.voter_names, ["stream"] * n, [-1] * n)
 
 
 def of_stream(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
@@ -208,11 +208,11 @@ def of_stream(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
         stream = [stream_rates(model, before), *(week(0.0) for _ in range(WEEKS))]
         yield "a year without change", task.panel, bool(changes(stream, alpha=0.025))
         for points in POINTS:
-            later, found = stream[:ONSET], 0
-            while not found and len(later) < WEEKS:
+            later, result = stream[:ONSET], 0
+            while not result and len(later) < WEEKS:
                 later = [*later, week(points)]
-                found = len(later) - ONSET if changes(later, alpha=0.025) else 0
-            yield f"weeks to find {100 * points:.0f} points", task.panel, found or WEEKS - ONSET
+                result = len(later) - ONSET if changes(later, alpha=0.025) else 0
+            yield f"weeks to find {100 * points:.0f} points", task.panel, result or WEEKS - ONSET
 
 
 def of_family(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
@@ -227,33 +227,33 @@ def of_family(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
             cast[turned, column] = 1
             labels, ids = hidden(drawn.labels, 50, rng), list(map(str, range(600)))
             table = VoteMatrix(cast, ids, mine.voter_names, ["one"] * 600, labels)
-            found = [one for one in own_families(table, np.where(own, name, "zz").tolist()) if one.judge == name]
-            for one in found:
+            result = [one for one in own_families(table, np.where(own, name, "zz").tolist()) if one.judge == name]
+            for one in result:
                 alarm = one.bias_ci[0] > 0 or (not favour and one.bias_ci[1] < 0)
                 yield "favoured" if favour else "not favoured", task.panel, alarm, turned.sum() / own.sum()
 
 
 def tasks_of(study: str, panels: Mapping[str, VoteMatrix], training: str, draws: int) -> list[Task]:
     """Return the fits that a study takes."""
-    rng, found = np.random.default_rng(0), []
+    rng, result = np.random.default_rng(0), []
     for name, votes in panels.items():
         names = list(votes.dataset_names)
         if study == "compare":
-            found += list(_pairs(votes, names)) if name == FAITHBENCH else []
+            result += list(_pairs(votes, names)) if name == FAITHBENCH else []
         elif study == "belief":
             for k in [k for k in (1, 2) if k < len(names)]:
                 for i in range(draws):
                     target = names[i % len(names)]
                     others = rng.choice([one for one in names if one != target], k, replace=False)
-                    found.append(Task(name, (target,), tuple(others), i))
+                    result.append(Task(name, (target,), tuple(others), i))
         elif study in ("stream", "family"):
-            found += [Task(name, (str(target),), (), i) for i, target in enumerate(names[:TARGETS])]
+            result += [Task(name, (str(target),), (), i) for i, target in enumerate(names[:TARGETS])]
         elif study == "items" or votes.document_ids is not None:
             for i, target in enumerate(names):
                 others = [one for one in names if one != target]
                 k = len(others) if training == "all" else min(int(training), len(others))
-                found.append(Task(name, (target,), tuple(rng.choice(others, k, replace=False)), i))
-    return found
+                result.append(Task(name, (target,), tuple(rng.choice(others, k, replace=False)), i))
+    return result
 
 
 def _pairs(votes: VoteMatrix, names: Sequence[str]) -> Iterator[Task]:
@@ -362,8 +362,8 @@ def main() -> None:
         started = time.perf_counter()
         tasks = tasks_of(study, panels, args.training, args.draws)
         with progress_bars() as progress:
-            found = parallel_map(args.jobs, progress, study)(partial(run, study, panels, args.draws), tasks)
-            rows = [row for part in found for row in part]
+            result = parallel_map(args.jobs, progress, study)(partial(run, study, panels, args.draws), tasks)
+            rows = [row for part in result for row in part]
         tables[study] = [*told(study, rows), "", f"{time.perf_counter() - started:.0f} s"]
         sys.stdout.write("\n".join(tables[study]) + "\n")
         sys.stdout.flush()

@@ -34,14 +34,14 @@ def name_of(figure: PublishedFigure) -> str:
 
 def figures_of(votes: VoteMatrix, jobs: int) -> dict[str, float]:
     """Return every cell of Tables 2 and 4 on some votes, in percent, each dataset held out in turn."""
-    found = {}
+    result = {}
     for dataset in votes.dataset_names:
         tables, test = tables_of(votes, dataset, jobs, ("platt",)), votes.rows(votes.datasets == dataset)
         for cell in CELLS:
             p = tables.get((cell.ensembler, cell.n_prompts, cell.calibrator))
             if cell.dataset == dataset and p is not None:
-                found[name_of(cell)] = round(100 * METRICS[cell.metric](test.labels, p[test.votes @ BITS]), 2)
-    return found
+                result[name_of(cell)] = round(100 * METRICS[cell.metric](test.labels, p[test.votes @ BITS]), 2)
+    return result
 
 
 def orders(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -76,24 +76,27 @@ def lines(drawn: pd.DataFrame) -> list[str]:
     out = pd.Series({name_of(f): kept_out(f) for f in CELLS})[drawn.columns]
     z = (printed - drawn.mean()) / drawn.std()
     inside = (printed >= drawn.quantile(0.025)) & (printed <= drawn.quantile(0.975))
-    found = ["| over draws | mean | spread (SD) | least | most |", "| --- | --- | --- | --- | --- |"]
+    result = ["| over draws | mean | spread (SD) | least | most |", "| --- | --- | --- | --- | --- |"]
     for name, values in counts.items():
-        found.append(f"| {name} | {values.mean():.1f} | {values.std():.1f} | {values.min():g} | {values.max():g} |")
-    found += ["", "| cells | number | SD over draws | printed, distance from the mean | printed within 95 % of draws |"]
-    found.append("| --- | --- | --- | --- | --- |")
+        result.append(f"| {name} | {values.mean():.1f} | {values.std():.1f} | {values.min():g} | {values.max():g} |")
+    result += [
+        "",
+        "| cells | number | SD over draws | printed, distance from the mean | printed within 95 % of draws |",
+    ]
+    result.append("| --- | --- | --- | --- | --- |")
     for table in ("2", "4"):
         for label, chosen in (("fitted", ~out), ("kept out", out)):
             some = chosen & chosen.index.str.startswith(table)
             gap = (printed - drawn.mean()).abs()[some].mean()
             share = f"{int(inside[some].sum())} of {int(some.sum())}"
-            found.append(
+            result.append(
                 f"| Table {table}, {label} | {int(some.sum())} | {drawn.std()[some].mean():.1f} | {gap:.1f} | {share} |"
             )
-    found += [
+    result += [
         "",
         f"{len(drawn)} draws; printed figures of cells kept out lie {z[out].abs().mean():.1f} of their SD away.",
     ]
-    return found
+    return result
 
 
 def main() -> None:

@@ -102,7 +102,7 @@ def main() -> None:
     p.add_argument("--sizes", nargs="+", type=int, default=[3, 5, 9])
     args = p.parse_args()
     votes = read_votes(args.votes)
-    found: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
+    result: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for test in votes.dataset_names:
         training = training_set(hold_out(votes, test).train, RECIPES["deep"])
         for subset in choose_subsets(training, args.sizes):
@@ -111,11 +111,11 @@ def main() -> None:
             for name, rival in RIVALS.items():
                 (theirs, before), (ours, now) = (timed(way, chosen.table(), full) for way in (rival, by_deep(name)))
                 row = float(np.abs(theirs - ours).max()), 1000 * before, 1000 * now
-                found.setdefault((name, len(subset.columns)), []).append(row)
+                result.setdefault((name, len(subset.columns)), []).append(row)
     sys.stdout.write(
         "| ensembler | voters | furthest P apart | ms before | ms now |\n| --- | --- | --- | --- | --- |\n"
     )
-    for (name, size), rows in sorted(found.items()):
+    for (name, size), rows in sorted(result.items()):
         apart, before, now = np.array(rows).T
         sys.stdout.write(f"| {name} | {size} | {apart.max():.1e} | {before.mean():.1f} | {now.mean():.1f} |\n")
 

@@ -160,8 +160,10 @@ def transfer_on_panels(
         mine = soft if soft is not None and set(soft.datasets) & set(votes.datasets) else None
         panels.append(StudyPanel(_panel_name(path), votes, None if mine is None else join_scores(votes, mine)))
     results = transfer_over_panels(panels, sizes, run, n_draws=n_draws, random_state=random_state)
-    said = "".join(_left_out(left) for left in left_out.values())
-    return {"votes": list(paths), "scores": list(scores), "left_out": left_out, **results}, panels_text(results) + said
+    message = "".join(_left_out(left) for left in left_out.values())
+    return {"votes": list(paths), "scores": list(scores), "left_out": left_out, **results}, panels_text(
+        results
+    ) + message
 
 
 def _panel_name(path: str) -> str:
@@ -172,10 +174,10 @@ def transfer_on_worlds(run: Mapper, *, n_draws: int = 8, random_state: int = 0) 
     """Hold out each dataset of every draw of the simulated worlds; return results and their Markdown."""
     draws = range(random_state, random_state + n_draws)
     tasks = [(world, draw) for draw in draws for world in WORLDS]
-    found = [row for rows in run(_transfer_in, tasks) for row in rows]
-    summary = summarize_simulated(found)
+    result = [row for rows in run(_transfer_in, tasks) for row in rows]
+    summary = summarize_simulated(result)
     table = simulated_text(summary, {name: world.title for name, world in WORLDS.items()})
-    return {"votes": "simulated", "targets": found, "summary": summary}, table
+    return {"votes": "simulated", "targets": result, "summary": summary}, table
 
 
 def _transfer_in(task: tuple[str, int]) -> list[Row]:

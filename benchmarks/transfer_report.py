@@ -136,19 +136,19 @@ def _table(title: str, targets: Sequence[Row], summary: Row, methods: Sequence[s
     _, factor, digits = METRICS[metric]
     rows = []
     for target in [*targets, {"dataset": "**mean**", "methods": summary["methods"]}]:
-        found = target["methods"]
-        cells = {TITLES[name]: f"{factor * found[name][metric]:.{digits}f}" for name in methods}
-        floor = {"floor": in_percent(found["deep"]["ece_floor"])} if metric == "ece" else {}
+        result = target["methods"]
+        cells = {TITLES[name]: f"{factor * result[name][metric]:.{digits}f}" for name in methods}
+        floor = {"floor": in_percent(result["deep"]["ece_floor"])} if metric == "ece" else {}
         rows.append({"held out": target["dataset"], **cells, **floor})
     return _titled(title, rows)
 
 
 def _compared(summary: Row) -> list[str]:
-    found = {"deep": summary["deep"]} | {f"deep less {TITLES[m]}": by for m, by in summary["deep_minus"].items()}
+    result = {"deep": summary["deep"]} | {f"deep less {TITLES[m]}": by for m, by in summary["deep_minus"].items()}
     rows = [
         {"": name}
         | {title: _shown(by[m], factor, f"{sign}.{digits}") for m, (title, factor, digits) in METRICS.items()}
-        for (name, by), sign in zip(found.items(), ["", *"+" * len(found)], strict=False)
+        for (name, by), sign in zip(result.items(), ["", *"+" * len(result)], strict=False)
     ]
     return _titled("Means over datasets, with 95 % intervals for datasets like these", rows)
 
@@ -241,9 +241,9 @@ def simulated_text(summary: Row, titles: Mapping[str, str]) -> str:
     """Return the simulated worlds as a Markdown table."""
     rows = [
         {"world": titles[world], "method": TITLES[method]}
-        | {title: _with_error(found, metric) for metric, (title, _, _) in METRICS.items()}
+        | {title: _with_error(result, metric) for metric, (title, _, _) in METRICS.items()}
         for world, methods in summary.items()
-        for method, found in methods.items()
+        for method, result in methods.items()
     ]
     return "\n".join([*markdown(pd.DataFrame(rows)), "", "Behind the sign: the standard error over draws."]) + "\n"
 

@@ -63,9 +63,9 @@ def transfer_to(
     settings = settings or TransferSettings()
     split = hold_out(votes, test)
     y = split.test.labels
-    fitted, found = fit_and_score(split, scores, random_state=settings.random_state)
+    fitted, result = fit_and_score(split, scores, random_state=settings.random_state)
     methods = {
-        "deep": _metrics(y, found.p_consistent, found.decisions, settings),
+        "deep": _metrics(y, result.p_consistent, result.decisions, settings),
         "paper": _paper(split, settings),
         "platt": _pooled_platt(split, settings),
         **_single_judges(split, scores, settings),
@@ -78,13 +78,13 @@ def transfer_to(
         "fitted": fitted.method,
         "methods": methods,
         "prior": {
-            "estimate": found.prior.estimate,
-            "interval": [found.prior.low, found.prior.high],
-            "covered": bool(found.prior.low <= y.mean() <= found.prior.high),
-            "warning": found.prior.warning,
+            "estimate": result.prior.estimate,
+            "interval": [result.prior.low, result.prior.high],
+            "covered": bool(result.prior.low <= y.mean() <= result.prior.high),
+            "warning": result.prior.warning,
         },
-        "cells": _cell_coverage(split.test, found),
-        **few_labels(y, found.p_consistent, found.prior, found.misfit, **labeling),
+        "cells": _cell_coverage(split.test, result),
+        **few_labels(y, result.p_consistent, result.prior, result.misfit, **labeling),
         "weights": _weights(fitted),
     }
 
@@ -127,14 +127,14 @@ def _on_rows(chain: Candidate, split: HoldOut, settings: TransferSettings) -> Ro
 def _single_judges(split: HoldOut, scores: ScoreTable | None, settings: TransferSettings) -> dict[str, Row]:
     """Return the best judge chosen on training data: its vote, its context beside it, a threshold of its score."""
     best = next(rival for rival in vote_baselines(split) if rival.kind == "best_prompt")
-    found = {"best_judge": _judged(split, best.name, best.decisions)}
+    result = {"best_judge": _judged(split, best.name, best.decisions)}
     context = context_baseline(split, scores, groups=training_groups(split.train), random_state=settings.random_state)
     if context is not None:
         assert context.p is not None  # as that of every judge with its context
-        found["best_judge_context"] = _metrics(split.test.labels, context.p, context.decisions, settings)
+        result["best_judge_context"] = _metrics(split.test.labels, context.p, context.decisions, settings)
     if scores is not None:
-        found["best_judge_learned_threshold"] = _best_threshold(split, scores)
-    return found
+        result["best_judge_learned_threshold"] = _best_threshold(split, scores)
+    return result
 
 
 def _best_threshold(split: HoldOut, scores: ScoreTable) -> Row:

@@ -98,7 +98,7 @@ WORLDS = {
 
 def true_tables(world: World) -> dict[str, Floats]:
     """Return by dataset the joint probability of each pattern with label 0 and 1, shape (n_patterns, 2)."""
-    found = {}
+    result = {}
     for position, dataset in enumerate(published_datasets()):
         points = [p for p in published_points() if p.model == world.model and p.dataset == dataset.name]
         points = sorted(points, key=lambda point: point.prompt)
@@ -106,8 +106,8 @@ def true_tables(world: World) -> dict[str, Floats]:
         fpr, tpr = np.array([1 - p.tnr for p in points]), np.array([p.tpr for p in points])
         rates = np.clip([fpr, tpr], RATE_CLIP, 1 - RATE_CLIP)
         classes = [world.dependence(rates[c], position) for c in (0, 1)]
-        found[dataset.name] = np.column_stack([(1 - prior) * classes[0], prior * classes[1]])
-    return found
+        result[dataset.name] = np.column_stack([(1 - prior) * classes[0], prior * classes[1]])
+    return result
 
 
 def simulate_world(world: World, random_state: int) -> VoteMatrix:
@@ -150,11 +150,11 @@ def _methods(votes: VoteMatrix, dataset: PublishedDataset, tables: dict[str, Flo
     stack = Stack().fit(train.votes, train.labels, groups=train.datasets)
     codes = test.votes @ (2 ** np.arange(N_VOTERS)[::-1])
     counts = np.bincount(codes, minlength=len(PATTERNS)).astype(float)
-    found = stack.score(PATTERNS, sample_weight=counts)
+    result = stack.score(PATTERNS, sample_weight=counts)
     return {
         "pooled_logistic_regression": _exact(truth, pooled, pooled >= 0.5),
         "label_model_platt": _exact(truth, label_model[1], label_model[0] >= 0.5),
-        "deep": _exact(truth, found.p_consistent, found.decisions),
+        "deep": _exact(truth, result.p_consistent, result.decisions),
         "bayes": _exact(truth, bayes, bayes >= prior),
     }
 

@@ -75,12 +75,12 @@ def parts(panel: VoteMatrix, by_dataset: bool) -> Iterator[np.ndarray]:
 
 def right(panel: VoteMatrix, predict: Callable[[np.ndarray], np.ndarray], by_dataset: bool) -> np.ndarray:
     """Return 1 for each row that is decided right, ties for 1."""
-    found = np.zeros(len(panel.labels))
+    result = np.zeros(len(panel.labels))
     for rows in parts(panel, by_dataset):
         votes = panel.votes[rows]
         votes = votes[:, (votes >= 0).any(axis=0)]
-        found[rows] = (predict(votes) >= 0.5) == panel.labels[rows]
-    return found
+        result[rows] = (predict(votes) >= 0.5) == panel.labels[rows]
+    return result
 
 
 def dataset_means(panel: VoteMatrix, values: np.ndarray) -> np.ndarray:
@@ -132,13 +132,13 @@ def fitted(votes: np.ndarray) -> tuple[_consensus.Judges, _consensus.Panel, floa
 
 def tried(path: str, folder: Path) -> np.ndarray:
     """Return accuracy, log loss and Brier score of a panel by constants of the grid, mean over its datasets."""
-    panel, found = read_votes([folder / path]), []
+    panel, result = read_votes([folder / path]), []
     for rows in parts(panel, by_dataset=True):
         votes, y = panel.votes[rows], panel.labels[rows]
         votes = votes[:, (votes >= 0).any(axis=0)]
         known = fitted(votes[(votes >= 0).any(axis=1)])
-        found.append([figures(known, votes, y, constants) for constants in (*GRID, BEFORE)])
-    return np.mean(found, axis=0)
+        result.append([figures(known, votes, y, constants) for constants in (*GRID, BEFORE)])
+    return np.mean(result, axis=0)
 
 
 def figures(known: tuple[_consensus.Judges, _consensus.Panel, float], votes, y, constants) -> list[float]:
@@ -178,7 +178,7 @@ def ends(folder: Path) -> None:
     """Print what is true of the lowest and the highest P of each panel, and its log loss at three priors."""
     by_panel: dict[str, list[list[float]]] = {}
     for path in (*WRENCH, *PANELS, *MORE):
-        panel, found = read_votes([folder / path]), []
+        panel, result = read_votes([folder / path]), []
         for rows in parts(panel, by_dataset=True):
             votes, y = panel.votes[rows], panel.labels[rows]
             fitted, cast = fit_unlabeled(votes), (votes >= 0).sum(axis=1)
@@ -187,9 +187,9 @@ def ends(folder: Path) -> None:
             share = ((votes == 1).sum(axis=1) / np.maximum(cast, 1))[cast > 0].mean()
             p = [at_prior(expit(z), prior) for prior in (fitted.prior.estimate, np.clip(share, 0.02, 0.98), y.mean())]
             losses = [-np.log(np.clip(np.where(y == 1, one, 1 - one), 1e-6, 1)).mean() for one in p]
-            found.append([1 - y[order[:tenth]].mean(), 1 - y.mean(), y[order[-tenth:]].mean(), y.mean(), *losses])
+            result.append([1 - y[order[:tenth]].mean(), 1 - y.mean(), y[order[-tenth:]].mean(), y.mean(), *losses])
         name = "crowd/ZC" if path in CROWDS else path.partition("/")[0] if path in (*WRENCH, *SPADE) else path
-        by_panel.setdefault(name, []).append(np.mean(found, axis=0).tolist())
+        by_panel.setdefault(name, []).append(np.mean(result, axis=0).tolist())
     sys.stdout.write(
         "| panel | lowest tenth: 0 | all | highest tenth: 1 | all | log loss | at share of votes | at share |\n"
     )
@@ -210,9 +210,11 @@ def main() -> None:
     for path in PANELS:
         panel = read_votes([folder / path])
         for by_dataset in (False, True):
-            found = {name: right(panel, predict, by_dataset) for name, predict in RIVALS.items()}
-            gain = found["fit_unlabeled"] - found["majority"]
-            figures = "  ".join(f"{name} {100 * dataset_means(panel, hits).mean():.1f}" for name, hits in found.items())
+            result = {name: right(panel, predict, by_dataset) for name, predict in RIVALS.items()}
+            gain = result["fit_unlabeled"] - result["majority"]
+            figures = "  ".join(
+                f"{name} {100 * dataset_means(panel, hits).mean():.1f}" for name, hits in result.items()
+            )
             fits = "a fit a dataset" if by_dataset else "one fit"
             sys.stdout.write(
                 f"{path.split('/')[0]}, {fits}: {figures}  gain {100 * dataset_means(panel, gain).mean():+.1f} "

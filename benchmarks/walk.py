@@ -36,19 +36,19 @@ SCORED = "Rain fell on Monday. The river rose by 14 centimetres.", "The river ro
 
 def passed_through(work: Callable[[], object]) -> dict[str, set[str]]:
     """Return the functions of deep that a piece of work calls, by file."""
-    found = defaultdict[str, set[str]](set)
+    result = defaultdict[str, set[str]](set)
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(ROOT)) and not code.co_name.startswith("<"):
-            found[str(Path(code.co_filename).relative_to(ROOT))].add(code.co_qualname)
+            result[str(Path(code.co_filename).relative_to(ROOT))].add(code.co_qualname)
 
     sys.setprofile(note)
     try:
         work()
     finally:
         sys.setprofile(None)
-    return dict(found)
+    return dict(result)
 
 
 def fitted(folder: str) -> str:
@@ -89,9 +89,9 @@ def commands() -> dict[str, dict[str, set[str]]]:
         "deep loo --test aggrefact": ["loo", "--test", "aggrefact", "--n-boot", "100", "--jobs", "1", "--out", "loo"],
     }
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), fresh.Pool(1, maxtasksperchild=1) as one:
-        found = dict(zip(words, one.map(command, words.values(), chunksize=1), strict=True))
-    del found["votes"]
-    return found
+        result = dict(zip(words, one.map(command, words.values(), chunksize=1), strict=True))
+    del result["votes"]
+    return result
 
 
 def listed(found: Mapping[str, set[str]]) -> str:
@@ -116,13 +116,13 @@ def main() -> None:
     args = p.parse_args()
     if args.all:
         both = commands()  # first, while nothing is warm
-        for name, found in {"one text to its P": walk(cold=False), **both}.items():
-            sys.stdout.write(f"{name}: {len(found)} files, {sum(map(len, found.values()))} functions\n")
+        for name, result in {"one text to its P": walk(cold=False), **both}.items():
+            sys.stdout.write(f"{name}: {len(result)} files, {sum(map(len, result.values()))} functions\n")
         return
-    found = walk(cold=args.cold)
+    result = walk(cold=args.cold)
     if args.write:
-        PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(on_page(), listed(found)), encoding="utf-8")
-    sys.stdout.write(listed(found) + "\n")
+        PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(on_page(), listed(result)), encoding="utf-8")
+    sys.stdout.write(listed(result) + "\n")
 
 
 if __name__ == "__main__":

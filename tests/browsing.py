@@ -70,7 +70,7 @@ class Opened:
     @property
     def complaints(self) -> list[str]:
         """Return the complaints so far."""
-        return [said for said in self._said if not any(part in said for part in self._expected)]
+        return [message for message in self._said if not any(part in message for part in self._expected)]
 
     def texts(self, selector: str) -> list[str]:
         """Return the texts of all elements that a selector finds."""
@@ -139,4 +139,4 @@ CUT = """() => [...document.querySelectorAll("body *:not(svg *)")].filter((box) 
 def faults(page: Any) -> list[str]:
     """Return what is cut, too small, or broken (a number, a word) on a page as it is now."""
     wide = [] if is_narrow(page) else ["wider than its window"]
-    return [*wide, *(found for script in (SMALL, BROKEN, SPLIT, CUT) for found in page.evaluate(script))]
+    return [*wide, *(result for script in (SMALL, BROKEN, SPLIT, CUT) for result in page.evaluate(script))]

@@ -517,8 +517,8 @@ def _share_of_words_found(text: str, noise: str) -> float:
         re.findall(rf"<{tag}[-\w]*>(.*?)</{tag}", text, re.DOTALL)[-1:] or [text] for tag in ("source", "claim")
     )
     words = re.findall(r"\w{4,}", claim[0].lower()) or ["none"]
-    found = sum(word in source[0].lower() for word in words) / len(words)
-    return min(max(0.7 * found + 0.6 * int(noise[:4], 16) / 65535 - 0.15, 0.0), 1.0)
+    result = sum(word in source[0].lower() for word in words) / len(words)
+    return min(max(0.7 * result + 0.6 * int(noise[:4], 16) / 65535 - 0.15, 0.0), 1.0)
 
 
 def is_repair(body: dict[str, Any]) -> bool:

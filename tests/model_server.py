@@ -64,9 +64,9 @@ def answer(tokenizer, model, messages, max_tokens, context=None):
         return {"error": {"code": 400, "type": "exceed_context_size_error", "message": message}}
     max_tokens = max_tokens if context is None else min(max_tokens, context - length)
     with torch.inference_mode():
-        said = model.generate(**asked, max_new_tokens=max_tokens, do_sample=False)[0, length:]
-    ended = int(said[-1]) == tokenizer.eos_token_id
-    message = {"role": "assistant", "content": tokenizer.decode(said, skip_special_tokens=True)}
-    usage = {"prompt_tokens": length, "completion_tokens": len(said), "total_tokens": length + len(said)}
+        printed = model.generate(**asked, max_new_tokens=max_tokens, do_sample=False)[0, length:]
+    ended = int(printed[-1]) == tokenizer.eos_token_id
+    message = {"role": "assistant", "content": tokenizer.decode(printed, skip_special_tokens=True)}
+    usage = {"prompt_tokens": length, "completion_tokens": len(printed), "total_tokens": length + len(printed)}
     choice = {"index": 0, "message": message, "finish_reason": "stop" if ended else "length"}
     return {"choices": [choice], "usage": usage}

@@ -45,7 +45,7 @@ class Asked:
     @property
     def system(self) -> str:
         """All system messages."""
-        return "\n".join(said["content"] for said in self.body["messages"] if said["role"] == "system")
+        return "\n".join(message["content"] for message in self.body["messages"] if message["role"] == "system")
 
     @property
     def user(self) -> str:
@@ -55,7 +55,7 @@ class Asked:
     @property
     def text(self) -> str:
         """All messages."""
-        return "\n".join(str(said["content"]) for said in self.body["messages"])
+        return "\n".join(str(message["content"]) for message in self.body["messages"])
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -113,12 +113,12 @@ class ScriptedLLM(FaultServer):
     def _answer(self, body: dict[str, Any], fault: str, authorization: str) -> tuple[int, Any, dict[str, str]]:
         asked = Asked(body, self.requests_of(digest_of(body)) - 1)
         try:
-            said = self._answer_of(asked)
+            message = self._answer_of(asked)
         except Exception as error:
             self.errors.append(error)
-            said = Fault("filtered")  # which nobody asks again, so that a mistake in a script does not take long
+            message = Fault("filtered")  # which nobody asks again, so that a mistake in a script does not take long
         self.asked.append(asked)
-        chosen = said.name if isinstance(said, Fault) and fault == "ok" else fault
-        text = "" if isinstance(said, Fault) else said if isinstance(said, str) else json.dumps(said)
+        chosen = message.name if isinstance(message, Fault) and fault == "ok" else fault
+        text = "" if isinstance(message, Fault) else message if isinstance(message, str) else json.dumps(message)
         self.reply = lambda _: text
         return super()._answer(body, chosen, authorization)

@@ -25,7 +25,7 @@ CLAIMS = ROOT / "examples" / "claims.csv"
 @cache
 def imported():
     """Return the libraries that deep imports, by name, with the files that do."""
-    found = {}
+    result = {}
     for path in (ROOT / "deep").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
@@ -34,8 +34,8 @@ def imported():
                 names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             for name in (name.split(".")[0] for name in names):
                 if name != "deep" and name not in sys.stdlib_module_names:
-                    found.setdefault(name, set()).add(path.relative_to(ROOT / "deep").parts[0])
-    return found
+                    result.setdefault(name, set()).add(path.relative_to(ROOT / "deep").parts[0])
+    return result
 
 
 def optional():
@@ -129,8 +129,10 @@ def test_what_is_named_and_not_installed_is_one_line(votes, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == f"{[2] * len(NOT_INSTALLED)}\n"
     for line, (_, extra) in zip(done.stderr.splitlines(), NOT_INSTALLED, strict=True):
-        said = rf"error: .* needs a library that is not installed \(.*\)\. Run: pip install 'deep-judges\[{extra}\]'\."
-        assert re.fullmatch(said, line)
+        message = (
+            rf"error: .* needs a library that is not installed \(.*\)\. Run: pip install 'deep-judges\[{extra}\]'\."
+        )
+        assert re.fullmatch(message, line)
 
 
 def test_every_command_says_its_options(tmp_path):

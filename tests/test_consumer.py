@@ -135,10 +135,10 @@ def test_pyright_sees_types_and_no_any(consumer):
     words = [command, "--project", consumer.parent, "--pythonpath", sys.executable, "--outputjson"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     report = json.loads(done.stdout)
-    said = report["generalDiagnostics"]
-    assert [one["message"] for one in said if one["severity"] != "information"] == []
+    message = report["generalDiagnostics"]
+    assert [one["message"] for one in message if one["severity"] != "information"] == []
     assert report["summary"]["filesAnalyzed"] == 1
-    check(re.search(r'is "(.*)"$', one["message"], re.DOTALL)[1] for one in said)
+    check(re.search(r'is "(.*)"$', one["message"], re.DOTALL)[1] for one in message)
 
 
 def test_every_name_of_the_package_is_a_type_of_its_stub():

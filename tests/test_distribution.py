@@ -69,10 +69,10 @@ def test_another_package_in_its_place_is_one_line(tmp_path):
     (tmp_path / "deep_judges.py").write_text(Path(deep_judges.__file__).read_text(encoding="utf-8"))
     start = [sys.executable, "-c", "import sys, deep_judges; sys.exit(deep_judges.main())"]
     more = {"capture_output": True, "text": True, "cwd": tmp_path, "env": {"PYTHONPATH": str(tmp_path)}}
-    found = subprocess.run(start, check=False, **more)
-    assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
-    assert "pip install --force-reinstall deep-judges" in found.stderr
+    result = subprocess.run(start, check=False, **more)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "pip install --force-reinstall deep-judges" in result.stderr
     for redirect in ("2>&-", "2> /dev/full"):
         unread = subprocess.run(["bash", "-c", f'"$@" {redirect}', "bash", *start], check=False, **more)
         assert (unread.returncode, unread.stderr) == (2, "")

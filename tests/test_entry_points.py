@@ -289,9 +289,9 @@ def test_a_judge_that_cannot_be_used_is_one_line(name, message, tmp_path, capsys
         load_judge(name)
     assert message in str(error.value)
     assert main(["ask", str(CLAIMS), "--judge", name, "--out", str(tmp_path / "v.parquet")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.usefixtures("broken")
@@ -314,17 +314,17 @@ def test_deeps_own_judge_stays_where_another_package_takes_its_name():
 def test_a_command_that_cannot_be_used_is_one_line(name, message, capsys):
     """And status 2."""
     assert main([name]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.usefixtures("broken")
 def test_broken_packages_break_no_other_command(capsys):
     """The help lists all of deep's commands, and a line on each that cannot be used or is refused."""
     assert main(["--help"]) == 0
-    said = capsys.readouterr().out
-    assert all(f"  {name} " in said for name in COMMANDS)
+    message = capsys.readouterr().out
+    assert all(f"  {name} " in message for name in COMMANDS)
     for line in (
         "gone        cannot be used: `deep.commands` must hold usable entry points.",
         "'fit' of broken-toys 1.0: deep has this name already",
@@ -332,7 +332,7 @@ def test_broken_packages_break_no_other_command(capsys):
         "'lexical-numbers' of broken-toys 1.0: deep has this name already",
         "'twin' of broken-toys 1.0 and other-toys 1.0: two entry points have this name",
     ):
-        assert line in said
+        assert line in message
     assert main(["data", "list"]) == 0
 
 

@@ -82,8 +82,8 @@ def test_no_room_is_one_line_and_leaves_nothing(tmp_path, whole, number):
         if whole is whole_folder:
             new = new / "results.json"
         new.write_text("old")
-    said = rf"`out` must be writable. Got '.*x': {os.strerror(number)}\. .*room"
-    with pytest.raises(InputError, match=said), whole(out):
+    message = rf"`out` must be writable. Got '.*x': {os.strerror(number)}\. .*room"
+    with pytest.raises(InputError, match=message), whole(out):
         raise OSError(number, os.strerror(number))
     assert (out if out.is_file() else out / "results.json").read_text() == "old"
     assert list(tmp_path.iterdir()) == [out]
@@ -203,8 +203,8 @@ def test_files_of_one_run_are_kept_beside_together(tmp_path, changed):
         (tmp_path / changed).write_text("theirs")
     kept = ("a.new1.csv", "a.new1.rest.csv", "a.new1.b.csv")
     assert [(tmp_path / name).read_text() for name in kept] == list(NAMES)
-    said = {path.name: path.read_text() for path in tmp_path.iterdir() if path.name not in kept}
-    assert said == dict.fromkeys((*NAMES, "a.old.csv", "a.new.rest.csv"), "before") | {changed: "theirs"}
+    message = {path.name: path.read_text() for path in tmp_path.iterdir() if path.name not in kept}
+    assert message == dict.fromkeys((*NAMES, "a.old.csv", "a.new.rest.csv"), "before") | {changed: "theirs"}
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 2])

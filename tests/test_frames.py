@@ -85,11 +85,11 @@ def test_crowd_kit_counts_the_votes_and_gives_them_back(votes):
     if (votes.votes < 0).all():
         return
     frame = votes.to_frame(layout="crowd-kit")
-    found = MajorityVote().fit_predict(frame)
+    result = MajorityVote().fit_predict(frame)
     ones, zeros = ((votes.votes == vote).sum(axis=1) for vote in (1, 0))
     expected = dict(zip(votes.item_ids, ones > zeros, strict=True))
     tied = set(votes.item_ids[ones == zeros])
-    assert {task: bool(label) for task, label in found.items() if task not in tied} == {
+    assert {task: bool(label) for task, label in result.items() if task not in tied} == {
         task: label for task, label in expected.items() if task not in tied
     }
     back = from_frame(frame, dataset=votes.datasets[0])

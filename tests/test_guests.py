@@ -91,9 +91,9 @@ def test_a_guest_is_missed_by_itself_alone(guest, tmp_path):
     done = run_without([guest], tmp_path, LOOK)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    found = statuses(done)
-    assert set(found) == set(COMMAND_NAMES)
-    lost = {name for name, status in found.items() if status != "0"}
+    result = statuses(done)
+    assert set(result) == set(COMMAND_NAMES)
+    lost = {name for name, status in result.items() if status != "0"}
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == len(lost)
     assert all(guest.rpartition("/")[2] in line and "pip install" in line for line in errors)

@@ -123,8 +123,8 @@ def test_every_parameter_is_explained():
 
 def test_any_is_rare():
     """At most one annotation in twenty says `Any`."""
-    found = list(annotations())
-    assert sum(bool(re.search(r"\bAny\b", text)) for text in found) <= 0.05 * len(found)
+    result = list(annotations())
+    assert sum(bool(re.search(r"\bAny\b", text)) for text in result) <= 0.05 * len(result)
 
 
 def test_studies_are_a_small_part():
@@ -265,12 +265,12 @@ MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_895, 14_808, 259
 def test_rooms_stay_within_their_ceilings():
     """Lines of code, neither blank nor comment nor docstring: what is added to a room is first made room for in it."""
     rooms, guests = Counter(), Counter()
-    for path, found in counter().counted_files(ROOT).items():
+    for path, result in counter().counted_files(ROOT).items():
         guest = counter().guest_of(path)
         if guest is None or guest == "experiments/loo":
-            rooms[guest or (path.parts[0] if len(path.parts) > 1 else "(root)")] += found.code
+            rooms[guest or (path.parts[0] if len(path.parts) > 1 else "(root)")] += result.code
         else:
-            guests[guest] += found.code
+            guests[guest] += result.code
     for path in (*(ROOT / "integrations").rglob("*.js"), *(ROOT / "experiments").rglob("*.js")):
         lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
         guests["scripts"] += sum(bool(line) and not line.startswith("//") for line in lines)
@@ -284,11 +284,11 @@ def test_files_hold_a_topic():
     """No more files than there are topics, none a splinter but for a reason, and few lines that import."""
     files = counter().counted_files(ROOT)
     assert len(files) <= MOST_FILES
-    short = {path for path, found in files.items() if 0 < found.code < 40}
+    short = {path for path, result in files.items() if 0 < result.code < 40}
     assert [str(path) for path in short if not {path.name, path.as_posix()} & set(SHORT)] == []
     assert [name for name in SHORT if not any(name in (path.name, path.as_posix()) for path in short)] == []
-    assert median(found.code for found in files.values() if found.code) >= 90
-    code, imports = (sum(getattr(found, name) for found in files.values()) for name in ("code", "imports"))
+    assert median(result.code for result in files.values() if result.code) >= 90
+    code, imports = (sum(getattr(result, name) for result in files.values()) for name in ("code", "imports"))
     assert imports <= 0.085 * code
 
 

@@ -106,12 +106,12 @@ def test_a_frame_of_scores_has_what_the_file_has(here, tmp_path, library):
 
     score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
     written = pd.read_parquet(tmp_path / "scores.parquet")
-    found = model.score_frame(votes, library=library)
-    assert type(found).__module__.startswith(library)
-    found = found if library == "pandas" else found.to_pandas()
-    assert list(found) == [*written, "why"]
+    result = model.score_frame(votes, library=library)
+    assert type(result).__module__.startswith(library)
+    result = result if library == "pandas" else result.to_pandas()
+    assert list(result) == [*written, "why"]
     for name in written:
-        left, right = found[name].to_numpy(object, na_value=None), written[name].to_numpy(object, na_value=None)
+        left, right = result[name].to_numpy(object, na_value=None), written[name].to_numpy(object, na_value=None)
         if written[name].dtype == float:
             np.testing.assert_allclose(left.astype(float), right.astype(float), rtol=0, atol=1e-12)
         else:
@@ -123,13 +123,13 @@ def test_why_names_the_votes_that_move_p_most():
     votes = small_votes(("a", "b", "c"))
     model = deep.fit(votes)
     row = [1, 0, *[-1] * (len(model.voters) - 2)]
-    found = model.score_frame([row, [-1] * len(row)])
+    result = model.score_frame([row, [-1] * len(row)])
     added = {one.voter: one.without for one in model.explain(row) if one.vote >= 0}
     first, second = sorted(added, key=lambda name: -abs(added[name]))
     votes_of = dict(zip(model.voter_names, row, strict=True))
-    said = ", ".join(f"{name} {votes_of[name]} ({added[name]:+.1f})" for name in (first, second))
-    assert found["why"].tolist() == [said, "no vote"]
-    assert found["decision"].isna().tolist() == [False, True]
+    message = ", ".join(f"{name} {votes_of[name]} ({added[name]:+.1f})" for name in (first, second))
+    assert result["why"].tolist() == [message, "no vote"]
+    assert result["decision"].isna().tolist() == [False, True]
 
 
 def test_deeps_own_frame_and_other_columns_are_read():
@@ -153,9 +153,9 @@ def test_a_frame_may_be_long(made):
     wide = small_votes(("a", "b", "c")).to_frame()
     long = wide.melt(["dataset", "item_id", "label"], var_name="judge", value_name="vote").dropna(subset="vote")
     long = long.rename(columns={"item_id": "item"})
-    model, found = deep.fit(wide), made(long)
-    assert repr(deep.fit(found)) == repr(model)
-    scored = model.score_frame(found).set_index(["dataset", "item_id"])["p_consistent"]
+    model, result = deep.fit(wide), made(long)
+    assert repr(deep.fit(result)) == repr(model)
+    scored = model.score_frame(result).set_index(["dataset", "item_id"])["p_consistent"]
     expected = model.score_frame(wide).set_index(["dataset", "item_id"])["p_consistent"]
     pd.testing.assert_series_equal(scored.sort_index(), expected.loc[scored.index].sort_index())
     bare = long[long["dataset"] == "a"].drop(columns="dataset")
@@ -174,8 +174,8 @@ def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
         "arrow": pa.Table.from_pandas(frame),
         "path": tmp_path / "claims.csv",
     }[kind]
-    found = deep.ask(given, ["numbers"])
-    assert (found.votes.tolist(), found.labels.tolist(), found.item_ids.tolist()) == ([[1], [0]], [1, 0], ["a", "b"])
+    result = deep.ask(given, ["numbers"])
+    assert (result.votes.tolist(), result.labels.tolist(), result.item_ids.tolist()) == ([[1], [0]], [1, 0], ["a", "b"])
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,12 @@ def check_scores(path):
 def run(words, capsys):
     """Run a command; return whether it gave a result, having checked that it otherwise said why in one line."""
     status = main([str(word) for word in words])
-    said = capsys.readouterr()
-    assert status in (0, 2), said.err
+    message = capsys.readouterr()
+    assert status in (0, 2), message.err
     if status == 2:
-        assert said.err.startswith("error: `")
-        assert said.err.count("\n") == 1, said.err
-        assert "Traceback" not in said.err
+        assert message.err.startswith("error: `")
+        assert message.err.count("\n") == 1, message.err
+        assert "Traceback" not in message.err
     return status == 0
 
 
@@ -89,9 +89,9 @@ def test_panel_card(votes, capsys):
     """The card of every judge is JSON with finite numbers; all but what each judge adds, which takes many fits."""
     path, _ = votes
     assert main(["panel", str(path), "--no-worth", "--n-boot", "2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
-    assert all(math.isfinite(number) for number in numbers(found))
-    assert len(found["cards"]) == len(found["judges"])
+    result = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
+    assert all(math.isfinite(number) for number in numbers(result))
+    assert len(result["cards"]) == len(result["judges"])
 
 
 class Elements(HTMLParser):

@@ -31,9 +31,9 @@ def claims():
     rng = np.random.default_rng(0)
     for i in range(N):
         days, feet, place = rng.integers(1, 9), rng.integers(1, 9), rng.choice(["Basel", "Kyoto"])
-        said, label = (days, 1) if rng.random() < 0.6 else (days + 1, 0)
+        message, label = (days, 1) if rng.random() < 0.6 else (days + 1, 0)
         source = f"It rained for {days} days in {place}. The river rose by {feet} feet."
-        claim = f"It did not rain for {said} days in {place}." if i % 3 else f"The river rose by {said} feet."
+        claim = f"It did not rain for {message} days in {place}." if i % 3 else f"The river rose by {message} feet."
         yield deep.Example(source, "Yes." if i % 50 == 0 else claim, str(i), label=label, dataset="rain")
 
 
@@ -73,9 +73,9 @@ def by_database(folder):
     connection.executescript(script)
     votes = pd.read_parquet(folder / "votes.parquet").astype(object)
     votes.where(votes.notna(), None).to_sql("votes", connection, index=False)
-    found = pd.read_sql(join.replace("m.decision", "m.decision, m.sure, m.threshold"), connection)
+    result = pd.read_sql(join.replace("m.decision", "m.decision, m.sure, m.threshold"), connection)
     connection.close()
-    return found.set_index("item_id")
+    return result.set_index("item_id")
 
 
 def by_server(folder):
@@ -149,11 +149,15 @@ def test_select_keeps_decisions_of_the_rule(here):
     """It leaves some out, and changes none."""
     votes, model = deep.read_votes([str(here / "votes.parquet")]), deep.load(here / "model.json")
     model = model.adapted(votes, np.where(np.arange(N) < 100, votes.labels, -1), decide="cost=1:3")
-    found = select_decisions(model, Target(votes), accuracy=0.95)
+    result = select_decisions(model, Target(votes), accuracy=0.95)
     decisions = model.scores_of(votes).decisions
-    kept = [(said, bool(own)) for (*_, said, _), own in zip(found.rows(), decisions, strict=True) if said is not None]
+    kept = [
+        (message, bool(own))
+        for (*_, message, _), own in zip(result.rows(), decisions, strict=True)
+        if message is not None
+    ]
     assert 0 < len(kept) < N
-    assert all(said == own for said, own in kept)
+    assert all(message == own for message, own in kept)
 
 
 @pytest.mark.parametrize(
@@ -217,18 +221,18 @@ def test_one_p_for_all_items_is_decided_alike_everywhere(vote, n, k, tmp_path):
     frame.to_csv(tmp_path / "votes.csv", index=False)
     assert fit([str(tmp_path / "votes.csv"), "--out", str(tmp_path / "ruled.json")]) == 0
     model = deep.load(tmp_path / "ruled.json")
-    found = [*model.score_frame(frame)["decision"]]
+    result = [*model.score_frame(frame)["decision"]]
     out, sql = (tmp_path / name for name in ("scores.csv", "model.sql"))
     assert score([str(tmp_path / "ruled.json"), "--votes", str(tmp_path / "votes.csv"), "--out", str(out)]) == 0
-    found += [*pd.read_csv(out)["decision"]]
+    result += [*pd.read_csv(out)["decision"]]
     assert export([str(tmp_path / "ruled.json"), "--to", "sql", "--out", str(sql)]) == 0
     base = sqlite3.connect(":memory:")
     base.executescript(sql.read_text(encoding="utf-8"))
     same = " AND ".join(f"judge{j} = {vote}" for j in range(k))
-    found += [base.execute(f"SELECT decision FROM deep_model WHERE {same}").fetchone()[0]]
+    result += [base.execute(f"SELECT decision FROM deep_model WHERE {same}").fetchone()[0]]
     base.close()
     (row,) = model.scores_of(np.full((1, k), vote, dtype=np.int8), streamed=True).records()
-    assert {*found, row["decision"]} == {vote}
+    assert {*result, row["decision"]} == {vote}
 
 
 def test_labels_of_a_dataset_with_one_p_decide_by_one_half():
@@ -310,11 +314,11 @@ def test_the_rule_goes_through_the_commands(tmp_path, capsys):
     assert score(words) == 0
     assert capsys.readouterr().out.count("rule: consistent if P is at least 0.667") == 1
     assert score([*words, "--decide", "balanced", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["decision"]
-    assert found["decide"] == "balanced"
-    assert set(found["thresholds"]) == {"a", "b", "c"}
+    result = json.loads(capsys.readouterr().out)["decision"]
+    assert result["decide"] == "balanced"
+    assert set(result["thresholds"]) == {"a", "b", "c"}
     table = pd.read_csv(tmp_path / "s.csv")
-    assert table.groupby("dataset")["threshold"].first().to_dict() == pytest.approx(found["thresholds"])
+    assert table.groupby("dataset")["threshold"].first().to_dict() == pytest.approx(result["thresholds"])
     assert fit([str(tmp_path / "votes.csv"), "--out", model, "--decide", "luck"]) == 2
     assert "`decide` must be accuracy, balanced" in capsys.readouterr().err
 
@@ -333,11 +337,11 @@ def test_texts_beside_scores(here, tmp_path, ending):
     out = tmp_path / f"scores.{ending}"
     assert score([str(here / "model.json"), *given, "--with-texts", "--out", str(out)]) == 0
     if ending == "jsonl":
-        found = pd.DataFrame(map(json.loads, out.read_text().splitlines()))
+        result = pd.DataFrame(map(json.loads, out.read_text().splitlines()))
     else:
-        found = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
-    assert found["claim"].tolist() == examples["claim"].tolist()
-    assert [text.lstrip("'") for text in found["source"]] == examples["source"].tolist()
+        result = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert result["claim"].tolist() == examples["claim"].tolist()
+    assert [text.lstrip("'") for text in result["source"]] == examples["source"].tolist()
 
 
 def test_texts_need_a_table(here, capsys):
@@ -355,9 +359,9 @@ def test_the_terminal_says_the_state_in_the_words_of_the_pages(here, capsys):
         assert score([*words, "--json"]) == 0
         row = json.loads(capsys.readouterr().out)
         assert score(words) == 0
-        said = re.search(r"^decision: (.*)$", capsys.readouterr().out, re.MULTILINE)[1]
-        assert said == state_words(decided=row["decision"], sure=bool(row["sure"]))
-        seen.add(said.partition(",")[0])
+        message = re.search(r"^decision: (.*)$", capsys.readouterr().out, re.MULTILINE)[1]
+        assert message == state_words(decided=row["decision"], sure=bool(row["sure"]))
+        seen.add(message.partition(",")[0])
     assert "undecided" in seen
     assert state_words(decided=None, sure=False) == "no judge voted"
 
@@ -387,5 +391,5 @@ def test_three_states_make_up_all_items(capsys, here):
     none.add(names, names, columns | {"p_consistent": p + 0.05, "sure": ~voted})
     assert [round(item.p, 2) for item in none.highest] == [0.75, 0.7]
     assert score([str(here / "model.json"), str(here / "votes.parquet"), "--out", str(here / "all.csv"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["counts"]
-    assert sum(found[state] for state in ("consistent", "inconsistent", "undecided", "unvoted")) == found["n"] > 0
+    result = json.loads(capsys.readouterr().out)["counts"]
+    assert sum(result[state] for state in ("consistent", "inconsistent", "undecided", "unvoted")) == result["n"] > 0

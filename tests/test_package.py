@@ -33,8 +33,8 @@ def _lacks(name):
 def test_exported_names_are_sorted_and_exist():
     """`__all__` is sorted and every name in it can be imported; an integration may lack its library, and says which."""
     for name in modules():
-        if name.startswith("deep.integrations.") and (said := _lacks(name)) is not None:
-            assert re.search(r"Run: pip install 'deep-judges\[\w+\]'\.$", said), name
+        if name.startswith("deep.integrations.") and (message := _lacks(name)) is not None:
+            assert re.search(r"Run: pip install 'deep-judges\[\w+\]'\.$", message), name
             continue
         module = importlib.import_module(name)
         exported = list(getattr(module, "__all__", []))
@@ -60,9 +60,9 @@ def test_every_public_name_has_an_example():
 def test_help_imports_nothing_heavy():
     """`deep --help` loads none of the libraries that take time to import."""
     code = f"import sys, deep.cli; deep.cli.main(['--help']); print([m for m in {HEAVY!r} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
-    assert all(name in found.stdout for name in COMMANDS)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+    assert all(name in result.stdout for name in COMMANDS)
 
 
 def test_help_costs_little_more_than_starting_python():

@@ -26,7 +26,7 @@ def test_python_that_is_shown_first_runs(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     pages = [ROOT / "docs" / "start.md", ROOT / "docs" / "sklearn.md"]
     blocks = [re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL) for page in pages]
-    assert [len(found) for found in blocks] == [1, 2]
+    assert [len(result) for result in blocks] == [1, 2]
     for (*_, code), page in zip(blocks, pages, strict=True):
         assert sum(bool(line.strip()) and not line.startswith(("import", "from")) for line in code.split("\n")) <= 10
         exec(compile(code, page.name, "exec"), {})

@@ -39,9 +39,9 @@ def test_an_engine_gives_the_scores_of_deep_score(engine, tmp_path):
     run = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
     done = subprocess.run(words, timeout=600, **run)
     assert done.returncode == 0, done.stderr[-2000:]
-    said = re.findall(r": 558 rows scored; largest difference to deep score: (\S+)", done.stdout)
-    assert len(said) == 2
-    assert max(map(float, said)) <= 1e-12
+    message = re.findall(r": 558 rows scored; largest difference to deep score: (\S+)", done.stdout)
+    assert len(message) == 2
+    assert max(map(float, message)) <= 1e-12
 
 
 @pytest.mark.slow

@@ -183,12 +183,12 @@ def test_grades_of_a_table_are_read_as_places(tmp_path):
     """Beside votes and shares; empty cells are no answers; the sentence says the scales."""
     share = [round(0.04 * j, 2) for j in range(20)]
     path = table(tmp_path, g=[*GRADER[:-1], ""], mostly_one=[1] * 19 + [4], s=share, v=VOTES_OF_20)
-    found = read_votes(path)
-    assert [str(scale) for scale in found.scales] == ["1-5", "1-5", "unit", "binary"]
-    assert found.answers[5].tolist() == [0.25, 0.0, 0.2, 0.0]
-    assert np.isnan(found.answers[-1, 0])
-    assert found.votes[-1].tolist() == [-1, 1, 1, 1]
-    assert scale_sentence(found.voter_names, found.scales) == (
+    result = read_votes(path)
+    assert [str(scale) for scale in result.scales] == ["1-5", "1-5", "unit", "binary"]
+    assert result.answers[5].tolist() == [0.25, 0.0, 0.2, 0.0]
+    assert np.isnan(result.answers[-1, 0])
+    assert result.votes[-1].tolist() == [-1, 1, 1, 1]
+    assert scale_sentence(result.voter_names, result.scales) == (
         "Scales of answers: 1-5 (by their values): g, mostly_one; unit (by their values): s. "
         "`--scale NAME=...` declares another."
     )
@@ -200,8 +200,8 @@ def test_a_declared_scale_is_read_by(tmp_path):
     path = table(tmp_path, risk=[1, 5, 3, 9], tone=["good", "bad", "", "fine"], bart=[-8, -0.5, 0, -4])
     scales = {"r*": "5-1", "tone": "bad<fair<good", "bart": "-8..0"}
     with pytest.warns(DeepWarning, match="outside the scale") as told:
-        found = read_votes(path, scales=scales)
-    np.testing.assert_array_equal(found.answers, [[1, 1, 0], [0, 0, 0.9375], [0.5, np.nan, 1], [np.nan, np.nan, 0.5]])
+        result = read_votes(path, scales=scales)
+    np.testing.assert_array_equal(result.answers, [[1, 1, 0], [0, 0, 0.9375], [0.5, np.nan, 1], [np.nan, np.nan, 0.5]])
     assert [str(one.message) for one in told] == [
         f"1 answer outside the scale 5-1: none each. The first is '9' at {path}, column 'risk', row 4 (line 5).",
         f"1 answer outside the scale bad<fair<good: none each. The first is 'fine' at {path}, column 'tone', row 4 "
@@ -218,8 +218,8 @@ def test_a_matrix_of_grades_needs_its_scales():
     """Numbers that are no votes are the old error; with scales those outside are refused."""
     arguments = [["a", "b"], ["x", "y"], ["news"] * 2, [1, 0]]
     assert "Got 4.0 at row 0, column 0 ('x')" in fault(VoteMatrix, [[4, 1], [2, 0]], *arguments)
-    found = VoteMatrix([[4, 1], [2, np.nan]], *arguments, scales=["1-5", "binary"])
-    assert found.votes.tolist() == [[1, 1], [0, -1]]
+    result = VoteMatrix([[4, 1], [2, np.nan]], *arguments, scales=["1-5", "binary"])
+    assert result.votes.tolist() == [[1, 1], [0, -1]]
     message = fault(VoteMatrix, [[4, 1], [9, 0]], *arguments, scales=["1-5", "binary"])
     assert "Got 9 at row 1, column 0 ('x'), whose scale is 1-5." in message
     assert "`scales` must be one a column of `votes`" in fault(VoteMatrix, [[4, 1]] * 2, *arguments, scales=["1-5"])

@@ -175,5 +175,5 @@ def test_the_form_of_the_replies_stands_beside_the_votes(examples, faults, words
         told = json.loads(capsys.readouterr().out)["forms"]
         assert {form: [name.partition("@")[0] for name in names] for form, names in told.items()} == forms
         assert run(examples, server, *words, prompts=("yes-no", "deep-strict-steps")) == 0
-    said = capsys.readouterr().out
-    assert all(f"replies {form}: {names[0]}" in said for form, names in forms.items())
+    message = capsys.readouterr().out
+    assert all(f"replies {form}: {names[0]}" in message for form, names in forms.items())

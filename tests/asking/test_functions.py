@@ -406,8 +406,10 @@ def earlier_file(folder, judge, examples, judgments, name="l.functions.sqlite"):
 def test_answers_of_an_earlier_file_are_taken_over(tmp_path, capsys):
     """Nothing is called again, what they cost counts, and the file gets another name; the ledger has it all."""
     judged, seen = counted(cost=0.5)
-    said = [json.dumps({"vote": n % 2, "rationale": f"because {n}", "cost": 0.25, "seconds": 1.5}) for n in range(30)]
-    file = earlier_file(tmp_path, judged, EXAMPLES, said + [json.dumps({"vote": -1, "reason": "abstained"})] * 10)
+    message = [
+        json.dumps({"vote": n % 2, "rationale": f"because {n}", "cost": 0.25, "seconds": 1.5}) for n in range(30)
+    ]
+    file = earlier_file(tmp_path, judged, EXAMPLES, message + [json.dumps({"vote": -1, "reason": "abstained"})] * 10)
     votes = ask(EXAMPLES, judged, ledger=tmp_path / "l.sqlite")
     assert votes.votes[:, 0].tolist() == [n % 2 if n < 30 else ABSTAIN for n in range(40)]
     assert not seen

@@ -89,7 +89,7 @@ def test_all_checks_fill_the_matrix(examples, capsys):
     status, out = run(examples, "--lexical", "all")
     assert status == 0
     checks = [make() for make in LEXICAL.values()]
-    said = [[check.label(Example(source, claim, "1")) for check in checks] for source, claim, _ in ROWS]
+    message = [[check.label(Example(source, claim, "1")) for check in checks] for source, claim, _ in ROWS]
     votes = pd.read_parquet(out)
     assert votes.columns.tolist() == [
         "dataset",
@@ -100,12 +100,12 @@ def test_all_checks_fill_the_matrix(examples, capsys):
     ]
     assert votes["label"].tolist() == [row[2] for row in ROWS]
     cells = votes.iloc[:, 4:].fillna(-1).astype(int).to_numpy().tolist()
-    assert cells == [[judgment.vote for judgment in row] for row in said]
+    assert cells == [[judgment.vote for judgment in row] for row in message]
     reasons = pd.read_parquet(out.with_name("votes.reasons.parquet"))
     assert len(reasons) == sum(cell == -1 for row in cells for cell in row)
     assert set(reasons["reason"]) == {"abstained"}
     scores = pd.read_parquet(out.with_name("votes.soft.parquet"))
-    assert scores[checks[0].voter()].tolist() == [row[0].score for row in said]
+    assert scores[checks[0].voter()].tolist() == [row[0].score for row in message]
     assert sorted(path.name for path in examples.parent.iterdir()) == [
         "news.csv",
         "votes.judgments.parquet",

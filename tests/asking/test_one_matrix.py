@@ -26,9 +26,9 @@ def claims():
     """Yield (dataset, number, source, claim, label): what an article says, or something near it."""
     for dataset in range(3):
         for i in range(N):
-            said = sentences(article(i))[1 + dataset]
-            wrong = said.replace("metres", "feet").replace("Ro", "Ra").replace("oil", "gas")
-            claim = said if i % 2 else wrong
+            message = sentences(article(i))[1 + dataset]
+            wrong = message.replace("metres", "feet").replace("Ro", "Ra").replace("oil", "gas")
+            claim = message if i % 2 else wrong
             yield f"set{dataset}", i, article(i), claim, int(claim in article(i))
 
 
@@ -76,11 +76,11 @@ def test_fifteen_judges_fill_one_matrix_that_loo_ensembles(examples, capsys, und
     assert votes[voters].isna().sum().sum() == len(reasons) == 0
     details = list(read_judgments(out, items=[("set0", "1")]))
     assert [detail.voter for detail in details] == voters
-    claimed, found = details[-2].passages
-    *_, source, said, _ = list(claims())[1]
-    assert (claimed.text, claimed.verdict) == (said, "supported")
-    assert (found.where, found.verdict, found.about) == ("source", "PASS", claimed.text)
-    assert source[found.start : found.end] == found.text
+    claimed, result = details[-2].passages
+    *_, source, message, _ = list(claims())[1]
+    assert (claimed.text, claimed.verdict) == (message, "supported")
+    assert (result.where, result.verdict, result.about) == ("source", "PASS", claimed.text)
+    assert source[result.start : result.end] == result.text
     assert details[-1].passages[0].where == "claim"
     for voter in voters[-2:]:
         assert votes[voter].tolist() == votes["label"].tolist()

@@ -70,9 +70,9 @@ def claims(n=70):
     """Return items that differ in a number, a tenth of which one judge cannot read."""
     rows = []
     for item in range(n):
-        said = item % 13 + (item % 3 == 0)
+        message = item % 13 + (item % 3 == 0)
         rows.append(
-            (f"Item {item % 10} has {item % 13} parts.", f"Item {item % 10} has {said} parts.", int(item % 3 != 0))
+            (f"Item {item % 10} has {item % 13} parts.", f"Item {item % 10} has {message} parts.", int(item % 3 != 0))
         )
     return pd.DataFrame(rows, columns=["source", "claim", "label"])
 
@@ -199,10 +199,10 @@ def test_the_command_writes_votes_and_asks_nothing_twice(tmp_path, own, monkeypa
     assert likely["dollars"] == pytest.approx(0.07)
     assert not list(tmp_path.glob("votes*"))
     assert main(words) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["answered"], said["failed"], said["found"]) == (133, 7, 0)
-    assert [voter["failed"] for voter in said["voters"]] == [0, 7]
-    reasons = pd.read_parquet(said["outputs"]["reasons"])
+    message = json.loads(capsys.readouterr().out)
+    assert (message["answered"], message["failed"], message["found"]) == (133, 7, 0)
+    assert [voter["failed"] for voter in message["voters"]] == [0, 7]
+    reasons = pd.read_parquet(message["outputs"]["reasons"])
     assert reasons.groupby(["voter", "reason"]).size().tolist() == [7]
     assert deep.read_votes([out]).votes.shape == (70, 2)
     assert main(words) == 1

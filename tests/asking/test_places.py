@@ -23,18 +23,18 @@ def sought(monkeypatch):
 def test_a_piece_that_comes_often_is_looked_for_once(sought):
     """A thousand times the same number of a claim is one search, and has one place."""
     judgment = Judgment(0, evidence=("1902", "1903") * 1000)
-    found = located(judgment, Places(Example("In 1902.", "Built in 1903.", "1")), claim_first=True)
-    assert {(piece.text, piece.where, piece.start) for piece in found} == {("1902", "source", 3), ("1903", "claim", 9)}
-    assert len(found) == 2000
+    result = located(judgment, Places(Example("In 1902.", "Built in 1903.", "1")), claim_first=True)
+    assert {(piece.text, piece.where, piece.start) for piece in result} == {("1902", "source", 3), ("1903", "claim", 9)}
+    assert len(result) == 2000
     assert sought == ["1902", "1902", "1903"]
 
 
 def test_of_very_many_pieces_the_first_have_places(sought):
     """Numbers inside words are nowhere as words, and to look for one takes the whole text."""
     claim = " ".join(f"{i}" for i in range(5000))
-    found = located(Judgment(0, evidence=tuple(claim.split())), Places(Example("", claim, "1")), claim_first=True)
-    assert [piece.text for piece in found] == claim.split()
-    assert [piece.where for piece in found] == ["claim"] * MOST_SOUGHT + [None] * (5000 - MOST_SOUGHT)
+    result = located(Judgment(0, evidence=tuple(claim.split())), Places(Example("", claim, "1")), claim_first=True)
+    assert [piece.text for piece in result] == claim.split()
+    assert [piece.where for piece in result] == ["claim"] * MOST_SOUGHT + [None] * (5000 - MOST_SOUGHT)
     assert len(sought) == MOST_SOUGHT
 
 

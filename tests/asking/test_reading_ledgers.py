@@ -51,8 +51,8 @@ def test_a_read_only_ledger_is_read(asked, capsys):
     assert main(["report", str(ledger)], command="votes") == 0
     assert "deep-numbers" in capsys.readouterr().out
     assert main([*words, "--json"], command="votes") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["found"], found["attempts"], server.count) == (6, 0, 6)
+    result = json.loads(capsys.readouterr().out)
+    assert (result["found"], result["attempts"], server.count) == (6, 0, 6)
 
 
 @pytest.mark.usefixtures("read_only")
@@ -60,9 +60,9 @@ def test_a_read_only_ledger_without_an_answer_is_one_line(asked, capsys):
     """Nothing can be asked without writing it down."""
     words, _, server = asked
     assert main([*words, "--prompt", "yes-no"], command="votes") == 2
-    said = capsys.readouterr().err
-    assert "`ledger` must be writable where answers are missing. Got " in said
-    assert (said.count("\n"), server.count) == (1, 6)
+    message = capsys.readouterr().err
+    assert "`ledger` must be writable where answers are missing. Got " in message
+    assert (message.count("\n"), server.count) == (1, 6)
 
 
 @pytest.mark.parametrize("step", [1024, 4096])
@@ -75,9 +75,9 @@ def test_a_damaged_ledger_is_one_line(asked, capsys, step):
     ledger.write_bytes(content)
     for arguments in (["report", str(ledger)], words):
         assert main(arguments, command="votes") == 2
-        said = capsys.readouterr().err
-        assert said.startswith("error: `ledger` ")
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert message.startswith("error: `ledger` ")
+        assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize("table_and_column", ["requests.model", "attempts.answered_by", "attempts.seconds"])
@@ -90,12 +90,12 @@ def test_a_cell_of_another_type_is_one_line(asked, capsys, table_and_column, val
         connection.execute(f"UPDATE {table} SET {column} = {value}")
     for arguments in (["report", str(ledger)], words):
         status = main(arguments, command="votes")
-        said = capsys.readouterr()
+        message = capsys.readouterr()
         assert status in (0, 2)
-        assert "inf" not in said.out.split()
+        assert "inf" not in message.out.split()
         if status == 2:
-            assert said.err.startswith("error: `ledger` ")
-            assert (said.err.count("\n"), "should" in said.err) == (1, True)
+            assert message.err.startswith("error: `ledger` ")
+            assert (message.err.count("\n"), "should" in message.err) == (1, True)
 
 
 def test_a_schema_that_is_no_text_is_one_line(asked, capsys):
@@ -105,9 +105,9 @@ def test_a_schema_that_is_no_text_is_one_line(asked, capsys):
     ledger.write_bytes(content.replace(b"CREATE TABLE", b"CREAT\x97 TABLE"[:12]))
     for arguments in (["report", str(ledger)], words):
         assert main(arguments, command="votes") == 2
-        said = capsys.readouterr().err
-        assert said.startswith("error: `ledger` ")
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert message.startswith("error: `ledger` ")
+        assert message.count("\n") == 1
 
 
 def test_a_damaged_reply_is_one_line(asked):
@@ -138,6 +138,6 @@ def test_a_secret_in_the_path_reaches_no_file(asked, capsys, tmp_path):
     url = server.url.replace("/v1", "/S3CRET-word-0123/v1")
     ledger = tmp_path / "new.sqlite"
     main([*words, "--ledger", str(ledger), "--base-url", url, "--max-attempts", "1"], command="votes")
-    said = capsys.readouterr()
-    assert "S3CRET" not in said.out + said.err
+    message = capsys.readouterr()
+    assert "S3CRET" not in message.out + message.err
     assert not any(b"S3CRET" in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())

@@ -234,15 +234,15 @@ def test_a_repaired_judgment_says_so(tmp_path):
     ledger = str(tmp_path / "l.sqlite")
     judge = PromptJudge(load_prompt("yes-no"))
     with FaultServer(reply=reply) as server:
-        found = ask([example], judge, llm="tiny", ledger=ledger, base_url=server.url, endpoint="x")
-    assert found.votes.tolist() == [[1]]
+        result = ask([example], judge, llm="tiny", ledger=ledger, base_url=server.url, endpoint="x")
+    assert result.votes.tolist() == [[1]]
     plan = Plan(
         examples=examples_from_dataset([{"source": example.source, "claim": example.claim}], name="d"),
         columns=planned_voters([judge], ["tiny"]),
         endpoint="x",
     )
     with History(ledger) as history:
-        judgment = judgments_of_plan(plan, [example], history)[0][found.voter_names[0]]
+        judgment = judgments_of_plan(plan, [example], history)[0][result.voter_names[0]]
     assert (judgment.vote, judgment.repaired, judgment.rationale) == (1, True, doubtful)
     assert json.loads(judgment.raw_text) == [doubtful, "VERDICT: YES"]
     outputs = rows(ledger, "SELECT output_tokens FROM attempts")

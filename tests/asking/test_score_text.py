@@ -64,20 +64,24 @@ def test_examples_are_judged_as_deep_votes_judges_them(asked, capsys):
         assert first == 40
         by_table = scored(asked, "--input", news, *words, "--ledger", asked / "s.jsonl.ledger.sqlite")
         assert server.count == first
-    found, expected = rows_of(out), pd.read_parquet(table)
-    for row, (_, said) in zip(found, expected.iterrows(), strict=True):
-        assert (row["dataset"], row["item_id"], row["label"]) == (said["dataset"], said["item_id"], said["label"])
+    result, expected = rows_of(out), pd.read_parquet(table)
+    for row, (_, message) in zip(result, expected.iterrows(), strict=True):
+        assert (row["dataset"], row["item_id"], row["label"]) == (
+            message["dataset"],
+            message["item_id"],
+            message["label"],
+        )
         judged = {judge["judge"]: judge for judge in row["judges"]}
         for name in PROMPTS:
             voter = PromptJudge(load_prompt(name)).voter("tiny")
-            assert judged[voter]["vote"] == said[voter]
+            assert judged[voter]["vote"] == message[voter]
         assert judged[NUMBERS]["reason"] == "abstained"
         assert judged[NUMBERS]["rationale"]
     model = load(asked / "model.json")
-    matrix = [[-1 if j["vote"] is None else j["vote"] for j in row["judges"]] for row in found]
-    assert [j["judge"] for j in found[0]["judges"]] == list(model.voter_names)
-    assert np.array_equal([row["p_consistent"] for row in found], model.score(np.array(matrix), streamed=True))
-    assert np.array_equal(by_table["p_consistent"], [row["p_consistent"] for row in found])
+    matrix = [[-1 if j["vote"] is None else j["vote"] for j in row["judges"]] for row in result]
+    assert [j["judge"] for j in result[0]["judges"]] == list(model.voter_names)
+    assert np.array_equal([row["p_consistent"] for row in result], model.score(np.array(matrix), streamed=True))
+    assert np.array_equal(by_table["p_consistent"], [row["p_consistent"] for row in result])
 
 
 def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
@@ -91,11 +95,11 @@ def test_what_deep_votes_asked_is_not_asked_again(tmp_path, capsys):
         fitted = ["--sizes", "all", *QUICK[2:]]
         assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
         bought = server.count
-        found = scored(tmp_path, "--input", news, *common, "--prior", "0.5")
+        result = scored(tmp_path, "--input", news, *common, "--prior", "0.5")
         assert server.count == bought
     model = load(tmp_path / "model.json")
     assert model.voters[0].details["parameters"]["temperature"] == 0.3
-    check_same_uniform(found, scored(tmp_path, "--votes", table, out="v.parquet"))
+    check_same_uniform(result, scored(tmp_path, "--votes", table, out="v.parquet"))
 
 
 def check_same_uniform(found, expected):
@@ -116,8 +120,8 @@ def test_a_staged_judge_is_asked_too(tmp_path, capsys):
         words = ["--source-text", "It rained for 3 days.", "--claim-text", claim, "--base-url", server.url]
         assert score([str(model), *words, "--json"]) == 0
         assert server.count >= 1
-    said = json.loads(capsys.readouterr().out)
-    assert [(row["judge"], row["vote"]) for row in said["judges"]][:2] == [(judge, 1), (NUMBERS, 1)]
+    message = json.loads(capsys.readouterr().out)
+    assert [(row["judge"], row["vote"]) for row in message["judges"]][:2] == [(judge, 1), (NUMBERS, 1)]
 
 
 def test_an_encoder_is_loaded_as_it_was(tmp_path, capsys):
@@ -132,8 +136,8 @@ def test_an_encoder_is_loaded_as_it_was(tmp_path, capsys):
     assert votes([str(news), *judges, "--out", str(table), "--max-failure-rate", "1"]) == 0
     fitted = ["--sizes", "all", "--max-failure-rate", "1", *QUICK[2:]]
     assert fit([str(table), "--out", str(tmp_path / "model.json"), *fitted]) == 0
-    found = scored(tmp_path, "--input", news, "--encoder", folder, "--prior", "0.5")
-    check_same_uniform(found, scored(tmp_path, "--votes", table, out="v.parquet"))
+    result = scored(tmp_path, "--input", news, "--encoder", folder, "--prior", "0.5")
+    check_same_uniform(result, scored(tmp_path, "--votes", table, out="v.parquet"))
     assert load_encoder(folder).voter() in load(tmp_path / "model.json").voter_names
     save_classifier(folder, order=[2, 1, 0])
     capsys.readouterr()
@@ -148,16 +152,16 @@ def test_a_pair_is_explained(lexical, tmp_path, capsys):
     (tmp_path / "claim.txt").write_text(claim)
     capsys.readouterr()
     assert score([str(lexical), "--source-text", source, "--claim-text", claim]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("P(consistent) = 0.")
-    assert "90 % interval" in said
+    message = capsys.readouterr().out
+    assert message.startswith("P(consistent) = 0.")
+    assert "90 % interval" in message
     prior = 100 * load(lexical).prior.estimate
     said_of = "the mean of the training datasets, carried over and not measured on these texts"
-    assert f"P assumes that {prior:.1f} % of texts are consistent: {said_of}\n" in said
-    assert f"{NUMBERS}: 0. The source lacks numbers of the claim: 130." in said
+    assert f"P assumes that {prior:.1f} % of texts are consistent: {said_of}\n" in message
+    assert f"{NUMBERS}: 0. The source lacks numbers of the claim: 130." in message
     files = ["--source", str(tmp_path / "source.txt"), "--claim", str(tmp_path / "claim.txt")]
     assert score([str(lexical), *files]) == 0
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out == message
 
 
 def test_the_scores_of_text_come_in_every_format(lexical, tmp_path):
@@ -193,11 +197,11 @@ def test_another_model_is_asked_where_that_is_allowed(asked):
     """Its votes stand for those of the fitted one."""
     with FaultServer() as server:
         words = ["--input", asked / "news.csv", "--llm", "large", "--allow-mismatch", "--base-url", server.url]
-        found = scored(asked, *words)
+        result = scored(asked, *words)
         assert server.count == 20
     voters = rows(asked / "s.ledger.sqlite", "SELECT DISTINCT voter FROM items ORDER BY voter")
     assert voters == [(PromptJudge(load_prompt(name)).voter("large"),) for name in PROMPTS]
-    assert len(found) == 10
+    assert len(result) == 10
 
 
 def test_the_budget_stops_it_and_nothing_is_scored(asked, capsys):

@@ -24,12 +24,12 @@ def test_a_pair_is_scored_as_deep_score_does(tmp_path):
     """The judges' votes and P at the training mean; from a file as from the model."""
     model = model_of(NUMBERS, NEGATION)
     model.save(tmp_path / "model.json")
-    found = TextScorer(tmp_path / "model.json").score(SOURCE, "The firm sold 130 cars in May.")
-    votes, loaded = ask([found.example], ["numbers", "negation"]), load(tmp_path / "model.json")
-    assert found.columns["p_consistent"] == loaded.score(votes, streamed=True)[0]
-    assert [judgment.vote for judgment in found.judgments.values()] == [0, -1]
+    result = TextScorer(tmp_path / "model.json").score(SOURCE, "The firm sold 130 cars in May.")
+    votes, loaded = ask([result.example], ["numbers", "negation"]), load(tmp_path / "model.json")
+    assert result.columns["p_consistent"] == loaded.score(votes, streamed=True)[0]
+    assert [judgment.vote for judgment in result.judgments.values()] == [0, -1]
     rows = Rows.from_arrays(loaded.select(votes))
-    assert found.as_dict()["decision"] == int(loaded.scores_of(rows.votes, streamed=True).decisions[0]) == 0
+    assert result.as_dict()["decision"] == int(loaded.scores_of(rows.votes, streamed=True).decisions[0]) == 0
 
 
 def test_many_pairs_keep_their_order_and_repeats_are_judged_once():
@@ -37,10 +37,10 @@ def test_many_pairs_keep_their_order_and_repeats_are_judged_once():
     scorer = TextScorer(model_of(NUMBERS, NEGATION))
     assert not scorer.asks
     claims = ["It sold 120.", "It sold 130.", "It sold 120.", "It did not sell 120."]
-    found = scorer.score_all((SOURCE, claim) for claim in claims)
-    assert [scored.example.claim for scored in found] == claims
-    assert found[0] is found[2]
-    assert len({scored.example.example_id for scored in found}) == 3
+    result = scorer.score_all((SOURCE, claim) for claim in claims)
+    assert [scored.example.claim for scored in result] == claims
+    assert result[0] is result[2]
+    assert len({scored.example.example_id for scored in result}) == 3
     assert scorer.score_all([]) == []
 
 
@@ -73,10 +73,10 @@ def test_threads_share_one_ledger_and_pay_once(tmp_path, monkeypatch):
         scorer = TextScorer(model_of(STRICT, NUMBERS), options)
         assert scorer.asks
         with ThreadPoolExecutor(20) as pool:
-            found = list(pool.map(lambda n: scorer.score(SOURCE, f"It sold {100 + n % 5} cars."), range(20)))
+            result = list(pool.map(lambda n: scorer.score(SOURCE, f"It sold {100 + n % 5} cars."), range(20)))
         assert server.count == 5
-    assert [scored.example.claim for scored in found] == [f"It sold {100 + n % 5} cars." for n in range(20)]
-    assert all(list(scored.judgments) == [STRICT, NUMBERS] for scored in found)
+    assert [scored.example.claim for scored in result] == [f"It sold {100 + n % 5} cars." for n in range(20)]
+    assert all(list(scored.judgments) == [STRICT, NUMBERS] for scored in result)
 
 
 def test_a_spent_budget_stops_every_caller(tmp_path, monkeypatch):

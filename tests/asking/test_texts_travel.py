@@ -41,9 +41,9 @@ def test_votes_remember_their_examples(judged):
     record = file_metadata(judged)["examples"]
     digest = hashlib.sha256(judged.with_name("news.csv").read_bytes()).hexdigest()
     assert record == {"path": "news.csv", "sha256": digest, "columns": {"source": "article"}, "dataset": "news"}
-    found = read_texts(judged, ITEMS)
-    assert [(e.source, e.claim) for e in found.examples.values()] == CLAIMS
-    assert (found.missing, found.notes) == (0, ())
+    result = read_texts(judged, ITEMS)
+    assert [(e.source, e.claim) for e in result.examples.values()] == CLAIMS
+    assert (result.missing, result.notes) == (0, ())
 
 
 def test_both_can_be_moved_together(judged, tmp_path):
@@ -59,9 +59,9 @@ def test_a_changed_file_is_said_and_not_read(judged):
     """Rows may have moved, and ids with them; `examples` reads it all the same, and says so."""
     path = judged.with_name("news.csv")
     path.write_text(path.read_text() + "More.,More.\n")
-    found = read_texts(judged, ITEMS)
-    assert (found.examples, found.missing) == ({}, 2)
-    assert "has changed since it was judged" in found.notes[0]
+    result = read_texts(judged, ITEMS)
+    assert (result.examples, result.missing) == ({}, 2)
+    assert "has changed since it was judged" in result.notes[0]
     forced = read_texts(judged, ITEMS, examples=path)
     assert len(forced.examples) == 2
     assert "is not the file that was judged" in forced.notes[0]
@@ -70,8 +70,8 @@ def test_a_changed_file_is_said_and_not_read(judged):
 def test_a_missing_file_is_said_and_can_be_named_anew(judged, tmp_path):
     """A copy of another name is read by the options of the first reading, without a word."""
     judged.with_name("news.csv").rename(tmp_path / "copy.csv")
-    found = read_texts(judged, ITEMS)
-    assert (found.missing, "is gone" in found.notes[0]) == (2, True)
+    result = read_texts(judged, ITEMS)
+    assert (result.missing, "is gone" in result.notes[0]) == (2, True)
     again = read_texts(judged, [*ITEMS, ("news", "9")], examples=tmp_path / "copy.csv")
     assert len(again.examples) == 2
     assert again.notes == ("1 of 3 items are not among the examples; ids stand in place of texts.",)
@@ -113,16 +113,16 @@ def test_a_benchmark_is_remembered_by_name(tmp_path, monkeypatch):
 
 def test_lexical_evidence_is_found_where_it_stands(judged):
     """Words of the claim, with offsets; every rationale is there."""
-    found = {(d.item_id, d.voter.partition("@")[0]): d for d in read_judgments(judged)}
-    number = found["1", "lexical-numbers"].passages[0]
+    result = {(d.item_id, d.voter.partition("@")[0]): d for d in read_judgments(judged)}
+    number = result["1", "lexical-numbers"].passages[0]
     assert (number.where, CLAIMS[0][1][number.start : number.end]) == ("claim", number.text)
     assert "1,300" in number.text
-    assert found["2", "lexical-quotes"].rationale
+    assert result["2", "lexical-quotes"].rationale
     texts = {"claim": 1, "source": 0}
-    for (item, _), detail in found.items():
+    for (item, _), detail in result.items():
         for p in detail.passages:
-            said = CLAIMS[int(item) - 1][texts[p.where]][p.start : p.end] if p.where else p.text
-            assert SearchableText(said).find(p.text) is not None
+            message = CLAIMS[int(item) - 1][texts[p.where]][p.start : p.end] if p.where else p.text
+            assert SearchableText(message).find(p.text) is not None
 
 
 def test_evidence_of_an_encoder_is_in_the_source(tmp_path, examples, monkeypatch):  # noqa: F811
@@ -140,13 +140,13 @@ def test_evidence_of_an_encoder_is_in_the_source(tmp_path, examples, monkeypatch
 def test_a_quote_of_a_prompt_is_in_the_source(tmp_path, examples, monkeypatch):  # noqa: F811
     """Whatever its case, quotes and white space; one that is in neither text has no place."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    said = 'It says "SALES rose  to 1,200" and "nothing else".\nVERDICT: SUPPORTED'
+    message = 'It says "SALES rose  to 1,200" and "nothing else".\nVERDICT: SUPPORTED'
     out = tmp_path / "v.parquet"
-    with ScriptedLLM(lambda _: said) as server:
+    with ScriptedLLM(lambda _: message) as server:
         words = ["--prompt", "deep-strict-steps", "--llm", "tiny", "--base-url", server.url, "--out", str(out)]
         assert main([str(examples), *words, "--json"]) == 0
     detail = next(read_judgments(out, items=[("news", "1")]))
-    assert detail.rationale == said.partition("\n")[0]
+    assert detail.rationale == message.partition("\n")[0]
     quoted, absent = detail.passages
     assert ROWS[0][0][quoted.start : quoted.end] == "Sales rose to 1,200"
     assert (quoted.where, absent.where, absent.text) == ("source", None, "nothing else")
@@ -199,7 +199,7 @@ def test_a_file_that_is_none_is_refused(tmp_path):
     "entry",
     [
         *("{", "{}", '{"claim": 3}', "[1]", "no colon", "a: b", "", '{"claim": "c", "state": 5}'),
-        *(f'{{"claim": "c", "evidence": {found}}}' for found in ("5", "null", '["photo"]', '[{"excerpt": 5}]')),
+        *(f'{{"claim": "c", "evidence": {result}}}' for result in ("5", "null", '["photo"]', '[{"excerpt": 5}]')),
         *(f'{{"claim": "c", "span": {span}}}' for span in ("[1]", '"ab"', "[2, 1]", "[0, 9999999999]", "[true, 2]")),
         '{"claim": "c", "evidence": ' + "[" * 100_000,
     ],
@@ -232,6 +232,6 @@ def test_metadata_of_another_shape_are_nothing(tmp_path, kept):
     path = tmp_path / "votes.parquet"
     table = pa.table({"dataset": ["d"], "item_id": ["i"], "a": [1]})
     pq.write_table(table.replace_schema_metadata({"deep": kept}), path)
-    found = read_texts([path], [("d", "i")])
-    assert found.examples == {}
-    assert "does not say which examples it is of" in found.notes[0]
+    result = read_texts([path], [("d", "i")])
+    assert result.examples == {}
+    assert "does not say which examples it is of" in result.notes[0]

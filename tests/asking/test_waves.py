@@ -124,9 +124,9 @@ def test_a_dry_run_tells_what_it_cannot_know(tmp_path, capsys):
     examples = write(tmp_path / "pets.csv", CLAIMS)
     with ScriptedLLM(answer) as server:
         assert main(command(examples, server.url, "--dry-run")) == 0
-        said = capsys.readouterr().out
-        assert "4 calls to make, 0 answered" in said
-        assert "at most 18 calls in all" in said
+        message = capsys.readouterr().out
+        assert "4 calls to make, 0 answered" in message
+        assert "at most 18 calls in all" in message
         main(command(examples, server.url))
         assert server.count == 7
         capsys.readouterr()

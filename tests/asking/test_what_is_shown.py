@@ -61,8 +61,8 @@ def ask(tmp_path, monkeypatch, claims, capsys):
         where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(tmp_path / "l.sqlite"), "--out", str(to)]
         quick = ["--max-attempts", "1", "--backoff", "0.01", "--json"]
         status = main([claims, *where, *quick, *more], command="votes")
-        said, wrong = capsys.readouterr()
-        return status, server.count - n, json.loads(said) if said else wrong
+        message, wrong = capsys.readouterr()
+        return status, server.count - n, json.loads(message) if message else wrong
 
     run.votes = lambda to=out: pd.read_parquet(to).set_index("item_id").iloc[:, -1]
     run.ledger = tmp_path / "l.sqlite"
@@ -164,12 +164,12 @@ def test_offsets_of_evidence_are_those_of_the_whole_source(ask, tmp_path, claims
 
     with ScriptedLLM(answer) as server:
         ask(server, "--prompt", "deep-quotes", "--chunk", "300:80")
-    found = pd.read_parquet(tmp_path / "votes.judgments.parquet").set_index("item_id").loc["wiki0"]
+    result = pd.read_parquet(tmp_path / "votes.judgments.parquet").set_index("item_id").loc["wiki0"]
     source = pd.read_csv(claims).set_index("example_id").loc["wiki0", "source"]
-    (passage,) = found["passages"]
+    (passage,) = result["passages"]
     assert source[passage["start"] : passage["end"]] == quote == passage["text"]
     assert passage["where"] == "source"
-    assert found["rationale"].startswith("Characters ")
+    assert result["rationale"].startswith("Characters ")
 
 
 def test_labeled_examples_are_of_other_datasets_and_in_every_request(ask, claims, tmp_path):
@@ -228,9 +228,9 @@ def test_the_own_dataset_alone_is_refused_before_anything_is_asked(ask, tmp_path
     """In one line that says which dataset it is."""
     old = write(tmp_path / "old.csv", [["a", "Rain.", "Wet.", 1, "news"], ["b", "Sun.", "Cold.", 0, "news"]])
     with ScriptedLLM(support) as server:
-        status, n, said = ask(server, "--prompt", "yes-no", "--few-shot", old, "--shots", "2")
-    assert (status, n, said.count("\n")) == (2, 0, 1)
-    assert said.startswith("error: `few_shot` must hold 1 documents of other datasets than 'news'")
+        status, n, message = ask(server, "--prompt", "yes-no", "--few-shot", old, "--shots", "2")
+    assert (status, n, message.count("\n")) == (2, 0, 1)
+    assert message.startswith("error: `few_shot` must hold 1 documents of other datasets than 'news'")
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def test_the_own_dataset_alone_is_refused_before_anything_is_asked(ask, tmp_path
 def test_options_that_do_not_fit_are_one_line(ask, claims, more, message):
     """Nothing is asked."""
     with ScriptedLLM(support) as server:
-        status, n, said = ask(server, "--prompt", "yes-no", *(claims if word == "CLAIMS" else word for word in more))
-    assert (status, n, said.count("\n")) == (2, 0, 1)
-    assert message in said
+        status, n, printed = ask(server, "--prompt", "yes-no", *(claims if word == "CLAIMS" else word for word in more))
+    assert (status, n, printed.count("\n")) == (2, 0, 1)
+    assert message in printed
 
 
 def test_labels_without_texts_are_found_among_the_examples(claims, tmp_path):

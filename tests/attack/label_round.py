@@ -94,18 +94,18 @@ class Round:
     def start(self):
         """Start a server, and hear what it says of the log."""
         self.folder.mkdir(exist_ok=True)
-        self.server, found = self.launched(self._out)
-        assert found is not None, self._out.read_text()
-        self.address, self._read = found, len(self.heard[-1])
+        self.server, result = self.launched(self._out)
+        assert result is not None, self._out.read_text()
+        self.address, self._read = result, len(self.heard[-1])
 
     def launched(self, out):
         """Return the process of a server and its address, None where it ends instead; what it says is heard."""
         out.unlink(missing_ok=True)
         process = self.zygote.start(self.folder, out)
         while is_alive(process):
-            if found := re.search(r"serving (\S+?)/? ", out.read_text() if out.exists() else ""):
+            if result := re.search(r"serving (\S+?)/? ", out.read_text() if out.exists() else ""):
                 self.heard.append(out.read_text())
-                return process, found[1]
+                return process, result[1]
             time.sleep(0.005)
         self.heard.append(out.read_text())
         return process, None
@@ -129,14 +129,14 @@ class Round:
         request = Request(self.address + path, json.dumps(fields).encode(), {"Content-Type": "application/json"})
         try:
             with urlopen(request, timeout=300) as answer:
-                found = json.load(answer)
-                self.heard.append(found.get("problem", ""))
-                return 200, found
+                result = json.load(answer)
+                self.heard.append(result.get("problem", ""))
+                return 200, result
         except HTTPError as error:
             with error:
-                said = json.load(error)["error"]["message"]
-            self.heard.append(said)
-            return error.code, said
+                message = json.load(error)["error"]["message"]
+            self.heard.append(message)
+            return error.code, message
 
     def label(self, times, disturb):
         """Let each person do something so many times, all at once, and disturb them at a random moment."""
@@ -172,26 +172,26 @@ class Round:
         new = GONE if undo else ANSWERS[answer]
         self.maybe[key] = {self.truth.get(key, GONE), new}  # until it is acknowledged or refused
         if undo:
-            status, said = self.post("/undo", person=person)
+            status, message = self.post("/undo", person=person)
         else:
-            status, said = self.post("/answer", person=person, item_id=key[1], label=answer, note=rng.choice(NOTES))
+            status, message = self.post("/answer", person=person, item_id=key[1], label=answer, note=rng.choice(NOTES))
         del self.maybe[key]
         if status == 200:
             self.truth[key] = new
-        assert status in (200, 507), said
+        assert status in (200, 507), message
 
     def differences(self):
         """Return the answers that the log and its tables do not have as they were acknowledged."""
         book, _ = read_label_log(self.log)
-        found = {(who, item[1]): given.label for who in ALL for item, given in book.answers.get(who, {}).items()}
+        result = {(who, item[1]): given.label for who in ALL for item, given in book.answers.get(who, {}).items()}
         for key, allowed in self.maybe.items():
-            if found.get(key, GONE) in allowed:
-                self.truth[key] = found.get(key, GONE)
+            if result.get(key, GONE) in allowed:
+                self.truth[key] = result.get(key, GONE)
         self.maybe.clear()
-        wrong = [key for key in found.keys() | self.truth if found.get(key, GONE) != self.truth.get(key, GONE)]
+        wrong = [key for key in result.keys() | self.truth if result.get(key, GONE) != self.truth.get(key, GONE)]
         table = self.folder / "labels.annotations.csv"
-        marks = read_annotations(table).marks if any(label is not None for label in found.values()) else {}
-        given = {key: label for key, label in found.items() if label is not None}
+        marks = read_annotations(table).marks if any(label is not None for label in result.values()) else {}
+        given = {key: label for key, label in result.items() if label is not None}
         rows = {(who, item): mark["label"] for (item, who), mark in marks.items() if who in ALL}
         return wrong + [key for key in given.keys() | rows if given.get(key) != rows.get(key)]
 

@@ -14,8 +14,8 @@ YES, NO = "VERDICT: SUPPORTED", "VERDICT: NOT SUPPORTED"
 
 def completion(content: Any = YES, finish: Any = "stop", message: dict[str, Any] | None = None, **more: Any) -> Any:
     """Return a chat completion; `more` are fields of it."""
-    said = {"role": "assistant", "content": content, **(message or {})}
-    choice = {"index": 0, "finish_reason": finish, "message": said}
+    printed = {"role": "assistant", "content": content, **(message or {})}
+    choice = {"index": 0, "finish_reason": finish, "message": printed}
     n = 50 if finish == "length" else 5  # the limit of the questions in tests/llm/calls.py
     usage = {"prompt_tokens": 10, "completion_tokens": n, "total_tokens": 10 + n}
     return {

@@ -126,8 +126,8 @@ def judged(judge, step, reply, source, claim):
         return SimpleNamespace(text=text, finish_reason="stop", refusal=None, model="m", tokens={})
 
     program = PRINTED if judge == "printed" else JUDGES[judge][0]
-    found = run_program(program.program(Example(source, claim, "1")), ask)
-    return found.vote, found.reason, found.evidence
+    result = run_program(program.program(Example(source, claim, "1")), ask)
+    return result.vote, result.reason, result.evidence
 
 
 def one_run(rng, counts):
@@ -143,11 +143,11 @@ def one_run(rng, counts):
     side = rng.choice(SHOWN.get(step, ("source", "claim")))
     texts[side] += rng.choice(["\n\n{}", "\n{}\nThe end.", " {}"]).format(disguised)
     way = rng.choice(sorted(REPEATS))
-    said = rng.choice([finished, finished, finished.lower(), disguised, html.unescape(disguised)])
-    reply = REPEATS[way].format(said)
+    message = rng.choice([finished, finished, finished.lower(), disguised, html.unescape(disguised)])
+    reply = REPEATS[way].format(message)
     silent, obeyed = judged(judge, step, NOTHING, **texts), judged(judge, step, reply, **texts)
     counts["runs"] += 1
-    if said == finished:
+    if message == finished:
         control = judged(judge, step, reply, SOURCE, CLAIM)
         counts["controls"] += 1
         counts["controls read"] += control != judged(judge, step, NOTHING, SOURCE, CLAIM)
@@ -241,10 +241,10 @@ OWN = {str(prompt._form): prompt for prompt in map(load_prompt, list_prompts())}
 
 def finished_replies(prompt):
     """Yield each answer that a prompt may get, with its label or number."""
-    for said in [f"{end:g}" for end in prompt.scale] if prompt.scale else prompt.told_labels:
-        answer = {"text": f"{prompt.kind.upper()}: {said}", "xml": f"<{prompt.kind}>{said}</{prompt.kind}>"}
-        answer["json"] = json.dumps({prompt.kind: float(said) if prompt.scale else said})
-        yield said, answer[prompt.output]
+    for message in [f"{end:g}" for end in prompt.scale] if prompt.scale else prompt.told_labels:
+        answer = {"text": f"{prompt.kind.upper()}: {message}", "xml": f"<{prompt.kind}>{message}</{prompt.kind}>"}
+        answer["json"] = json.dumps({prompt.kind: float(message) if prompt.scale else message})
+        yield message, answer[prompt.output]
 
 
 @pytest.mark.parametrize("disguise", SEEN_THROUGH)
@@ -252,7 +252,7 @@ def test_no_vote_is_a_verdict_that_a_reader_sees_in_the_document(disguise):
     """Every form of answer, answer and side, and ways to copy it: 0 votes; about another document, each is read."""
     counts = Counter()
     for prompt in OWN.values():
-        for said, answer in finished_replies(prompt):
+        for message, answer in finished_replies(prompt):
             held = f"{SOURCE}\n\nFrom our check of a rumour:\n{SEEN_THROUGH[disguise](answer)}"
             copies = (
                 answer,
@@ -260,12 +260,12 @@ def test_no_vote_is_a_verdict_that_a_reader_sees_in_the_document(disguise):
                 f"```\n{answer}\n```",
                 f"The text says:\n\n{answer}",
                 f"**{answer}**",
-                said,
+                message,
             )
             for texts in ({"source": held, "claim": CLAIM}, {"source": SOURCE, "claim": held}):
                 counts["votes"] += sum(prompt.parse(copy, **texts).vote != -1 for copy in (*copies, held))
             counts["unread"] += (
-                prompt.parse(answer, source=SOURCE, claim=CLAIM).vote == -1 and prompt.labels.get(said) != -1
+                prompt.parse(answer, source=SOURCE, claim=CLAIM).vote == -1 and prompt.labels.get(message) != -1
             )
     assert counts == {"votes": 0, "unread": 0}
 

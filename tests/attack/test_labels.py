@@ -153,11 +153,11 @@ def attack(folder, zygote, disturbances, rng):
             case.stop(signal.SIGINT if gentle else signal.SIGKILL)
             case.start()
             wrong += [(name, key) for key in case.differences()]
-            said = "\n".join(case.heard)
-            if bool(re.search(LOST if told is None else told, said)) is (
+            message = "\n".join(case.heard)
+            if bool(re.search(LOST if told is None else told, message)) is (
                 told is None
             ):  # of what changes nothing, nothing is told
-                untold.append((name, said))
+                untold.append((name, message))
         return wrong, untold, len(case.truth)
 
 
@@ -173,10 +173,10 @@ def attacks(folder, table, names, seed, *, clock=None, environment=None):
         for at in range(0, len(names), 10):
             place = folder / f"round-{at}"
             place.mkdir()
-            found = attack(place, zygote, [(name, kinds[name]) for name in names[at : at + 10]], rng)
-            for name, said in found[1]:
-                sys.stderr.write(f"not told of {name!r}: {said!r}\n")
-            wrong, untold, kept = wrong + found[0], untold + found[1], kept + found[2]
+            result = attack(place, zygote, [(name, kinds[name]) for name in names[at : at + 10]], rng)
+            for name, message in result[1]:
+                sys.stderr.write(f"not told of {name!r}: {message!r}\n")
+            wrong, untold, kept = wrong + result[0], untold + result[1], kept + result[2]
             done = f"{min(at + 10, len(names))} disturbances, {kept} answers kept"
             sys.stderr.write(f"{done}, {len(wrong)} lost or changed, {len(untold)} not told\n")
     finally:
@@ -211,12 +211,12 @@ def test_two_hundred_disturbances(folder, table):
 
 def preload(folder):
     """Return a file that sets the clock, and the environment in which it does; skip where there is no faketime."""
-    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-    if not found:
+    result = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not result:
         pytest.skip("faketime is not installed (Debian's package faketime)")
     clock = folder / "clock"
     clock.write_text("+0")
-    fake = {"LD_PRELOAD": str(found[-1]), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1"}
+    fake = {"LD_PRELOAD": str(result[-1]), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1"}
     quiet = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
     quiet["FAKETIME_FORCE_MONOTONIC_FIX"] = "0"  # else each wait for the interpreter's lock ends at once, and spins
     return clock, {**os.environ, **fake, **quiet}

@@ -82,12 +82,12 @@ def disturbed(server, ledger, disturb, after=N // 2):
 @pytest.mark.parametrize("name", DISTURBANCES)
 def test_disturbed(tmp_path, name):
     """One line, and the next run has every answer that was paid since the copy, and asks the rest alone."""
-    disturb, said = DISTURBANCES[name]
+    disturb, message = DISTURBANCES[name]
     ledger = tmp_path / "l"
     with FaultServer(latency=0.01) as server:
         old = earlier(tmp_path, server)
         start = disturbed(server, ledger, lambda: disturb(ledger, old))
-        with pytest.raises(LedgerError, match=rf"{said}.* The run stops; all answers are in .*l\.kept-1") as error:
+        with pytest.raises(LedgerError, match=rf"{message}.* The run stops; all answers are in .*l\.kept-1") as error:
             run(server.url, ledger, questions(N), workers=4, started=start)
         assert "\n" not in str(error.value)
         paid = answers(tmp_path / "l.kept-1")
@@ -143,8 +143,8 @@ def test_what_was_cut_off_is_kept_with_its_own_question(tmp_path):
     with pytest.raises(LedgerError, match="was written to"):
         use(ledger, work)
     asked = json_text(question(1).body)
-    found = rows(tmp_path / "l.kept-1", "SELECT key, requested_body, changed_body, attempts, reason FROM requests")
-    assert found == [(question(1).key, asked, json_text(with_longer_limit(question(1).body)), 2, "truncated")]
+    result = rows(tmp_path / "l.kept-1", "SELECT key, requested_body, changed_body, attempts, reason FROM requests")
+    assert result == [(question(1).key, asked, json_text(with_longer_limit(question(1).body)), 2, "truncated")]
 
 
 def test_a_lock_that_is_removed_ends_the_run(tmp_path):

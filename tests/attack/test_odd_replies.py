@@ -95,8 +95,8 @@ def test_all_of_them_in_one_run(tmp_path):
         code = WHOLE.format(root=str(Path(__file__).parents[2]), url=server.url, folder=str(tmp_path))
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said, _, peak = done.stdout.rpartition(" ")
-    check({int(item): vote for item, vote in json.loads(said).items()}, kinds)
+    message, _, peak = done.stdout.rpartition(" ")
+    check({int(item): vote for item, vote in json.loads(message).items()}, kinds)
     assert int(peak) * 1024 < 300e6
 
 

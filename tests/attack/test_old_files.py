@@ -75,10 +75,10 @@ def test_every_answer_is_read(old):
     """With its text, its cost and who answered."""
     keys = [key for (key,) in rows(old / "ledger.sqlite", "SELECT key FROM requests")]
     with History(str(old / "ledger.sqlite")) as history:
-        found = history.answers(keys)
+        result = history.answers(keys)
         report = history.report()
-    assert Counter(answer.state for answer in found.values()) == STATES
-    replies = [answer.reply for answer in found.values() if answer.state == "done"]
+    assert Counter(answer.state for answer in result.values()) == STATES
+    replies = [answer.reply for answer in result.values() if answer.state == "done"]
     assert all(reply.text or reply.refusal for reply in replies)
     assert {reply.model for reply in replies if reply.text} == {"tiny-2026"}
     assert sum(row.asked for row in report) == rows(old / "ledger.sqlite", "SELECT count(*) FROM items")[0][0]

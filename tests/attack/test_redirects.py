@@ -87,9 +87,9 @@ def test_no_redirect_is_followed(status, place, tmp_path):
                     assert (ran.tally.answered, ran.tally.failed) == (1, 3)
                 assert server.count == sum(outcomes(ledger).values())
             assert outcomes(ledger)["redirected"] == (1 if first == "odd" else 3)
-            said = json.dumps(rows(ledger, "SELECT message FROM attempts WHERE outcome = 'redirected'"))
-            assert KEY not in said
-            assert "?" not in said
+            message = json.dumps(rows(ledger, "SELECT message FROM attempts WHERE outcome = 'redirected'"))
+            assert KEY not in message
+            assert "?" not in message
         assert bytes(got) == b""
 
 

@@ -66,8 +66,8 @@ def test_across_tables(tmp_path, twins):
         ((f"{head},v", f"{one},a,1,1"), (f"{head},v", f"{other},b,0,0"), differ),
         ((f"{head},{one}", "d,a,1,1"), (f"{head},{other}", "e,b,0,0"), differ),
     ]
-    for *pair, said in tables:
-        with pytest.raises(InputError, match=said) as caught:
+    for *pair, message in tables:
+        with pytest.raises(InputError, match=message) as caught:
             read_votes(written(tmp_path, pair))
         assert "\n" not in str(caught.value)
 
@@ -116,6 +116,9 @@ def test_names_that_can_be_told_apart_stay(tmp_path):
 def test_one_column_in_two_files_and_labels_that_differ(tmp_path):
     """Both are refused, and the places are named."""
     one = table(tmp_path / "one.csv", "dataset,item_id,label,v", "d,a,1,1")
-    for head, row, said in (("v", "d,a,1,0", "each voter once for an item"), ("w", "d,a,0,0", "the same in all files")):
-        with pytest.raises(InputError, match=said):
+    for head, row, message in (
+        ("v", "d,a,1,0", "each voter once for an item"),
+        ("w", "d,a,0,0", "the same in all files"),
+    ):
+        with pytest.raises(InputError, match=message):
             read_votes([one, table(tmp_path / "two.csv", f"dataset,item_id,label,{head}", row)])

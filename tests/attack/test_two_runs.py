@@ -45,9 +45,9 @@ def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
     kept = {}
     monkeypatch.setattr(_write.Outputs, "write", first)
     assert votes(words) == 2
-    said = capsys.readouterr().err
-    assert "`out` must not change during a run" in said
-    assert "Traceback" not in said
+    message = capsys.readouterr().err
+    assert "`out` must not change during a run" in message
+    assert "Traceback" not in message
     assert len(kept) >= len(KINDS)
     assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
     assert "lexical-numbers" in " ".join(pq.read_schema("v.parquet").names)

@@ -95,10 +95,10 @@ def test_out_and_in_give_the_votes_of_a_run_that_asks(examples, tmp_path, capsys
     """Shards of one LLM each and of limited length, in the order of documents; results shuffled and all at once."""
     out, back = tmp_path / "out", tmp_path / "back"
     words = words_of(examples, llms=("tiny", "org/other"))
-    found = said(capsys, *words, "--batch-out", out, "--shard-requests", 25)
-    assert (found["requests"], len(found["shards"])) == (120, 6)
+    outcome = said(capsys, *words, "--batch-out", out, "--shard-requests", 25)
+    assert (outcome["requests"], len(outcome["shards"])) == (120, 6)
     assert states(ledger_of(examples)) == {"sent": 120}
-    assert sorted(path.name for path in out.iterdir()) == sorted(Path(path).name for path in found["shards"])
+    assert sorted(path.name for path in out.iterdir()) == sorted(Path(path).name for path in outcome["shards"])
     for path in out.iterdir():
         asked = list(map(json.loads, path.read_text().splitlines()))
         assert len({request["body"]["model"] for request in asked}) == 1
@@ -193,8 +193,8 @@ def test_partial_broken_repeated_and_strange_lines(examples, tmp_path, capsys):
     no_completion = result(asked[23])
     no_completion["response"]["body"] = {"what": 1}
     write(back / "deeper", [*errors, no_completion])
-    found = said(capsys, *words, "--batch-in", back)
-    assert {name: found[name] for name in ("entered", "answered", "broken", "repeated", "strange", "files")} == {
+    outcome = said(capsys, *words, "--batch-in", back)
+    assert {name: outcome[name] for name in ("entered", "answered", "broken", "repeated", "strange", "files")} == {
         "entered": 24,
         "answered": 20,
         "broken": 7,
@@ -202,8 +202,8 @@ def test_partial_broken_repeated_and_strange_lines(examples, tmp_path, capsys):
         "strange": 1,
         "files": 2,
     }
-    assert found["strange_ids"] == [ascii("nobody\x1b[31m")]
-    assert (found["waiting"], found["open"], found["failed"], found["complete"]) == (36, 3, 1, False)
+    assert outcome["strange_ids"] == [ascii("nobody\x1b[31m")]
+    assert (outcome["waiting"], outcome["open"], outcome["failed"], outcome["complete"]) == (36, 3, 1, False)
     assert not examples.with_name("votes.parquet").exists()
     assert states(ledger_of(examples)) == {"done": 20, "failed": 1, "queued": 3, "sent": 36}
     assert main([*words, "--batch-in", str(back)]) == 0
@@ -229,8 +229,8 @@ def test_contradictions_keep_every_answer_and_make_no_vote(examples, tmp_path, c
     asked = requests_in(tmp_path / "out")
     lines = [result(request) for request in asked]
     write(back, [*lines, result(asked[0], "something else", 7)])
-    found = said(capsys, *words, "--batch-in", back)
-    assert (found["contradictions"], found["complete"], found["failed"]) == (1, True, 1)
+    outcome = said(capsys, *words, "--batch-in", back)
+    assert (outcome["contradictions"], outcome["complete"], outcome["failed"]) == (1, True, 1)
     assert states(ledger_of(examples)) == {"done": 59, "failed": 1}
     key = asked[0]["custom_id"]
     kept = "SELECT number FROM attempts WHERE outcome = 'answered' AND key = ? ORDER BY number"
@@ -249,8 +249,8 @@ def test_contradictions_keep_every_answer_and_make_no_vote(examples, tmp_path, c
 
 def test_a_shard_is_limited_in_bytes(examples, tmp_path, capsys):
     """A request that is larger has a file of its own."""
-    found = said(capsys, *words_of(examples), "--batch-out", tmp_path / "out", "--shard-mb", 0.005)
-    sizes = [Path(path).stat().st_size for path in found["shards"]]
+    result = said(capsys, *words_of(examples), "--batch-out", tmp_path / "out", "--shard-mb", 0.005)
+    sizes = [Path(path).stat().st_size for path in result["shards"]]
     assert len(sizes) > 3
     assert max(sizes) <= 5243
     tiny = tmp_path / "tiny"
@@ -330,16 +330,16 @@ def test_staged_judges_go_wave_by_wave(tmp_path, capsys, monkeypatch):
         )
         return said(capsys, *words, "--batch-in", tmp_path / "back")
 
-    found = answered("1")
-    assert (found["entered"], found["open"], found["complete"]) == (2, 4, False)
+    outcome = answered("1")
+    assert (outcome["entered"], outcome["open"], outcome["complete"]) == (2, 4, False)
     third = said(capsys, *words, "--batch-out", tmp_path / "3")
     assert third["requests"] == 4
     assert answered("3")["complete"]
     votes = pd.read_parquet(tmp_path / "votes.parquet")
     assert votes.iloc[:, -1].tolist() == [1, 0]
     whole = tmp_path / "again.parquet"  # all stages in one import, from a new ledger
-    found = said(capsys, *words[:-1], whole, "--batch-in", tmp_path / "back")
-    assert (found["entered"], found["complete"]) == (6, True)
+    outcome = said(capsys, *words[:-1], whole, "--batch-in", tmp_path / "back")
+    assert (outcome["entered"], outcome["complete"]) == (6, True)
     assert pd.read_parquet(whole).equals(votes)
 
 
@@ -401,8 +401,8 @@ def test_a_kill_while_results_are_entered_loses_nothing(examples, tmp_path, caps
     killed(SLOW_IMPORT, [*words, "--batch-in", str(tmp_path / "back")], "entered", after)
     done = states(ledger_of(examples))["done"]
     assert 5 * after <= done < 60
-    found = said(capsys, *words, "--batch-in", tmp_path / "back")
-    assert (found["entered"], found["before"], found["complete"]) == (60 - done, done, True)
+    outcome = said(capsys, *words, "--batch-in", tmp_path / "back")
+    assert (outcome["entered"], outcome["before"], outcome["complete"]) == (60 - done, done, True)
     assert outcomes(ledger_of(examples)) == {"answered": 60}
 
 
@@ -414,8 +414,8 @@ def test_a_kill_while_requests_are_exported_asks_none_twice(examples, tmp_path, 
     named = requests_in(out)
     assert len(named) == 20
     assert len(list(out.glob("*.part"))) == 1
-    found = said(capsys, *words, "--batch-out", out)
-    assert (found["requests"], found["exported_before"]) == (40, 20)
+    outcome = said(capsys, *words, "--batch-out", out)
+    assert (outcome["requests"], outcome["exported_before"]) == (40, 20)
     assert list(out.glob("*.part")) == []
     asked = requests_in(out)
     assert len({request["custom_id"][:64] for request in asked}) == len(asked) == 60

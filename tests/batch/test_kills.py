@@ -72,9 +72,9 @@ def live_through(command, folder, moment, number, delay):
     known = dict(rows(ledger, "SELECT key, count(*) FROM attempts WHERE outcome <> 'unsent' GROUP BY key"))
     assert states(ledger) == {"done": N}
     assert rows(ledger, "SELECT count(*) FROM attempts WHERE outcome IS NULL") == [(0,)]
-    said = told(folder.parent) - before
-    assert rows(ledger, "SELECT count(*) FROM attempts WHERE outcome = 'unknown'") == [(said,)]
-    return killer.kills, sum(max(n - known[key], 0) for key, n in copies.items()), said
+    message = told(folder.parent) - before
+    assert rows(ledger, "SELECT count(*) FROM attempts WHERE outcome = 'unknown'") == [(message,)]
+    return killer.kills, sum(max(n - known[key], 0) for key, n in copies.items()), message
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def test_killed_at_a_step_of_each_kind(tmp_path, command, moment):
 
     Only a batch that the endpoint makes, or might make, behind its list may be paid twice.
     """
-    kills, untold, said = live_through(command, tmp_path / moment, moment, 1, 0.0)
+    kills, untold, message = live_through(command, tmp_path / moment, moment, 1, 0.0)
     assert (kills, untold) == (1 + (moment == "list"), 0)
-    assert said == (N if moment in ("late", "list", "lost") else 0)
+    assert message == (N if moment in ("late", "list", "lost") else 0)
     assert moment != "late" or f"{N} requests of batch batch-" in (tmp_path / "errors").read_text()
 
 
@@ -103,12 +103,12 @@ def test_killed_at_a_step_of_each_kind(tmp_path, command, moment):
 def test_killed_at_fifty_moments(tmp_path, command):
     """Of the first batch and of the second, at once and up to 60 ms later."""
     draw = random.Random(28)
-    kills = untold = said = 0
+    kills = untold = message = 0
     for n in range(50):
         moment, number = MOMENTS[n % len(MOMENTS)], 1 + n // len(MOMENTS) % 2
         delay = draw.choice([0, 0, 0.003, 0.01, 0.03, 0.06])
-        found = live_through(command, tmp_path / str(n), moment, number, delay)
-        kills, untold, said = kills + found[0], untold + found[1], said + found[2]
-    sys.stderr.write(f"{kills} kills, {untold} requests submitted twice untold, {said} told\n")
+        result = live_through(command, tmp_path / str(n), moment, number, delay)
+        kills, untold, message = kills + result[0], untold + result[1], message + result[2]
+    sys.stderr.write(f"{kills} kills, {untold} requests submitted twice untold, {message} told\n")
     assert kills >= 50
     assert untold == 0

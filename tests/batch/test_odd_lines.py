@@ -136,8 +136,8 @@ def test_an_odd_answer_to_the_making_of_a_batch_is_told(made, name, tmp_path, mo
         assert len(server.batches) == made
         run(server.url, tmp_path / "l", questions(3), batch=True, retry_failed=["unknown"])
         assert list(server.copies().values()) == [1, 1, 1]
-    said = "3 requests are in a batch that the endpoint did not confirm"
-    assert [line.partition(" and does not")[0] for line in told] == ([] if made else [said, said])
+    message = "3 requests are in a batch that the endpoint did not confirm"
+    assert [line.partition(" and does not")[0] for line in told] == ([] if made else [message, message])
     assert states(tmp_path / "l") == {"done": 3}
 
 
@@ -179,8 +179,8 @@ def changed_answer(monkeypatch, **values):
     plain = FaultServer._get_batch
 
     async def answer(server, request):
-        found = json.loads((await plain(server, request)).body)
-        return web.json_response(found | (values if found["status"] == "completed" else {}))
+        result = json.loads((await plain(server, request)).body)
+        return web.json_response(result | (values if result["status"] == "completed" else {}))
 
     monkeypatch.setattr(FaultServer, "_get_batch", answer)
 
@@ -258,8 +258,8 @@ def test_an_odd_list_of_batches_ends_and_makes_no_traceback(name, tmp_path, monk
     plain, told = FaultServer._list_batches, []
 
     async def listed(server, request):
-        found = json.loads((await plain(server, request)).body)
-        return web.json_response(LISTS[name](found))
+        result = json.loads((await plain(server, request)).body)
+        return web.json_response(LISTS[name](result))
 
     monkeypatch.setattr(FaultServer, "_list_batches", listed)
 
@@ -275,15 +275,15 @@ def test_an_odd_list_of_batches_ends_and_makes_no_traceback(name, tmp_path, monk
 
 def test_documents_in_a_batch_have_no_file_that_a_kill_could_leave(tmp_path, monkeypatch):
     """At no step of a batch is there a file with a name in the folder for temporary ones."""
-    folder, found = tmp_path / "temporary", {}
+    folder, result = tmp_path / "temporary", {}
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
 
     async def look(step):
-        found.setdefault(step, []).extend(folder.iterdir())
+        result.setdefault(step, []).extend(folder.iterdir())
 
     with FaultServer(at_step=look) as server:
         run(server.url, tmp_path / "l", questions(4), batch=True)
     assert states(tmp_path / "l") == {"done": 4}
-    assert found.keys() >= {"upload", "uploaded", "create", "poll", "download", "downloaded"}
-    assert not any(found.values())
+    assert result.keys() >= {"upload", "uploaded", "create", "poll", "download", "downloaded"}
+    assert not any(result.values())

@@ -35,9 +35,9 @@ WARNINGS = {
 def test_an_export_warns_exactly_where_there_is_reason_to(name):
     """Each of the sentences alone, and none without its reason."""
     value, sentence = WARNINGS[name]
-    plain, said = list(export_lines(EXPORT)), list(export_lines({**EXPORT, name: value}))
+    plain, message = list(export_lines(EXPORT)), list(export_lines({**EXPORT, name: value}))
     assert len(plain) == 3
-    assert [line for line in said if line not in plain] == [sentence]
+    assert [line for line in message if line not in plain] == [sentence]
 
 
 def test_a_batch_that_the_endpoint_forgot_is_given_up_on_only_when_asked_for(tmp_path):

@@ -70,12 +70,12 @@ def test_the_interval_covers_the_truth_in_about_95_percent() -> None:
 def test_p_is_uniform_where_the_two_are_equally_good() -> None:
     """400 samples under the null: the shares of small p are within three standard errors of their level."""
     rng = np.random.default_rng(2)
-    found = [
+    result = [
         paired_bootstrap(*draw(rng, 267, (0.7, 0.65), (0.7, 0.65)), n_boot=1000, random_state=seed).p
         for seed in range(400)
     ]
     for level in (0.05, 0.2, 0.5, 0.8):
-        assert abs(np.mean(np.array(found) <= level) - level) < 3 * math.sqrt(level * (1 - level) / 400)
+        assert abs(np.mean(np.array(result) <= level) - level) < 3 * math.sqrt(level * (1 - level) / 400)
 
 
 def test_the_interval_of_the_difference_covers_the_truth() -> None:
@@ -83,8 +83,8 @@ def test_the_interval_of_the_difference_covers_the_truth() -> None:
     rng = np.random.default_rng(3)
     covered = 0
     for seed in range(400):
-        found = paired_bootstrap(*draw(rng, 300, (0.8, 0.7), (0.7, 0.6)), n_boot=1000, random_state=seed)
-        covered += found.ci[0] <= 0.1 <= found.ci[1]
+        result = paired_bootstrap(*draw(rng, 300, (0.8, 0.7), (0.7, 0.6)), n_boot=1000, random_state=seed)
+        covered += result.ci[0] <= 0.1 <= result.ci[1]
     assert 0.915 <= covered / 400 <= 0.983
 
 
@@ -92,17 +92,17 @@ def test_the_difference_is_that_of_balanced_accuracy() -> None:
     """a: TPR 85/100, TNR 90/100; b: TPR 75/100, TNR 80/100: 0.875 - 0.775 = 0.1."""
     y, a, b = [1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 1], [1, 0, 1, 0, 1, 0]
     w = [60, 25, 15, 70, 20, 10]
-    found, mirrored = paired_bootstrap(y, a, b, sample_weight=w), paired_bootstrap(y, b, a, sample_weight=w)
-    assert found.difference == pytest.approx(0.1)
-    assert found.ci[0] < 0.1 < found.ci[1]
-    assert mirrored.difference == -found.difference
-    assert mirrored.p == pytest.approx(found.p, rel=0.3)
+    result, mirrored = paired_bootstrap(y, a, b, sample_weight=w), paired_bootstrap(y, b, a, sample_weight=w)
+    assert result.difference == pytest.approx(0.1)
+    assert result.ci[0] < 0.1 < result.ci[1]
+    assert mirrored.difference == -result.difference
+    assert mirrored.p == pytest.approx(result.p, rel=0.3)
 
 
 def test_equal_decisions_have_p_one() -> None:
     """No difference in any resample, and none observed."""
-    found = paired_bootstrap([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 0, 0])
-    assert found == (0.0, (0.0, 0.0), 1.0)
+    result = paired_bootstrap([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 0, 0])
+    assert result == (0.0, (0.0, 0.0), 1.0)
 
 
 def test_p_is_never_below_one_in_resamples_plus_one() -> None:
@@ -114,8 +114,8 @@ def test_p_is_never_below_one_in_resamples_plus_one() -> None:
 def test_a_missing_class_leaves_everything_undefined() -> None:
     """Balanced accuracy does not exist, so neither does its interval or a test of it."""
     assert all(map(math.isnan, bootstrap_balanced_accuracy([1, 1], [1, 0])))
-    found = paired_bootstrap([1, 1], [1, 0], [0, 1])
-    assert all(map(math.isnan, (found.difference, *found.ci, found.p)))
+    result = paired_bootstrap([1, 1], [1, 0], [0, 1])
+    assert all(map(math.isnan, (result.difference, *result.ci, result.p)))
 
 
 def test_resamples_without_a_class_are_left_out() -> None:

@@ -130,8 +130,8 @@ def test_the_logistic_regression_is_pulled_by_its_penalty(penalty):
 
     expected = minimum(loss, [0.0, 0.0])
     for start in (None, np.array([2.0, 3.0]), np.array([1, -2])):
-        found = fit_logistic(design, n, ones, centre=centre, penalty=penalty, start=start)
-        assert found == pytest.approx(expected, abs=1e-6)
+        result = fit_logistic(design, n, ones, centre=centre, penalty=penalty, start=start)
+        assert result == pytest.approx(expected, abs=1e-6)
     # A tolerance so wide that the first step, from a start nearby, is the last: one Newton step exactly.
     start = expected + np.array([0.1, -0.05])
     p = expit(design @ start)
@@ -165,8 +165,8 @@ def test_temperature_at_its_bounds():
     # The best scale would be 0.0100001 and 0.0099999: the first is found, the second is the bound.
     for scale in (0.0100001, 0.0099999):
         share = float(expit(scale * log(4)))
-        found = Temperature().fit([0.8, 0.8], [1, 0], [share, 1 - share]).temperature_
-        assert found == pytest.approx(min(1 / scale, 100.0), rel=1e-9)
+        result = Temperature().fit([0.8, 0.8], [1, 0], [share, 1 - share]).temperature_
+        assert result == pytest.approx(min(1 / scale, 100.0), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -181,11 +181,11 @@ def test_beta_is_the_constrained_maximum_of_the_likelihood(name):
         return w @ (np.logaddexp(0, z) - y * z), slope
 
     bounds = [(0, None), (0, None), (None, None)]
-    found = minimize(loss, [1.0, 1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds, options={"gtol": 1e-10})
+    result = minimize(loss, [1.0, 1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds, options={"gtol": 1e-10})
     beta = Beta().fit(p, y, w)
     assert min(beta.a_, beta.b_) >= 0
-    assert loss(np.array([beta.a_, beta.b_, beta.c_]))[0] == pytest.approx(found.fun, abs=1e-7)
-    assert expit(design @ [beta.a_, beta.b_, beta.c_]) == pytest.approx(expit(design @ found.x), abs=1e-4)
+    assert loss(np.array([beta.a_, beta.b_, beta.c_]))[0] == pytest.approx(result.fun, abs=1e-7)
+    assert expit(design @ [beta.a_, beta.b_, beta.c_]) == pytest.approx(expit(design @ result.x), abs=1e-4)
     q = held(GRID)
     z = beta.a_ * np.log(q) - beta.b_ * np.log1p(-q) + beta.c_
     assert beta.transform(GRID) == pytest.approx(held(expit(z)), abs=1e-12)

@@ -98,8 +98,8 @@ def test_netcal_says_nothing(capsys):
     """Neither its progress bars nor its prints reach the terminal."""
     for kind in NETCAL_CALIBRATORS.values():
         kind().fit(*rows(60)).transform([0.5])
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "")
+    message = capsys.readouterr()
+    assert (message.out, message.err) == ("", "")
 
 
 def test_a_fitted_chain_is_saved_and_scores_without_netcal(tmp_path, capsys):
@@ -120,6 +120,6 @@ def test_weighted_recipes_are_refused_in_one_line(tmp_path, capsys):
     """Deep's recipe weighs datasets and classes, which netcal cannot."""
     words = ["--simulated", "--calibrator", "netcal-bbq", "--sizes", "3", "--ensembler", "LogisticRegression"]
     assert fit([*words, "--out", str(tmp_path / "model.json")]) == 2
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "`calibrator` must be one of deep's own where rows are weighted. Got 'netcal-bbq'" in said
-    assert "--recipe paper" in said
+    message = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "`calibrator` must be one of deep's own where rows are weighted. Got 'netcal-bbq'" in message
+    assert "--recipe paper" in message

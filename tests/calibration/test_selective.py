@@ -24,28 +24,28 @@ def test_the_guarantee_holds_over_draws():
     rng = np.random.default_rng(0)
     short, covered = 0, []
     for _ in range(400):
-        found = selective_threshold(*draw(rng, 300), 0.75, delta=0.1)
-        covered.append(found.coverage)
-        short += found.confidence is not None and accuracy(found.confidence) < 0.75
+        result = selective_threshold(*draw(rng, 300), 0.75, delta=0.1)
+        covered.append(result.coverage)
+        short += result.confidence is not None and accuracy(result.confidence) < 0.75
     assert short <= 400 * 0.1 + 3 * np.sqrt(400 * 0.1 * 0.9)
     assert np.mean(covered) > 0.15
 
 
 def test_more_labels_decide_more():
     """With many labels the coverage comes near the best there is: confidence from 0.556 on, 89 % of the items."""
-    found = selective_threshold(*draw(np.random.default_rng(1), 20_000), 0.75)
-    assert 0.8 <= found.coverage <= 0.95
-    assert found.accuracy_low >= 0.75
+    result = selective_threshold(*draw(np.random.default_rng(1), 20_000), 0.75)
+    assert 0.8 <= result.coverage <= 0.95
+    assert result.accuracy_low >= 0.75
 
 
 def test_nothing_is_decided_where_nothing_can_be_shown():
     """Coin flips never reach 90 %, and ten labels show nothing."""
     rng = np.random.default_rng(2)
     for n in (10, 2000):
-        found = selective_threshold(rng.integers(0, 2, n), rng.random(n), 0.9)
-        assert found.confidence is None
-        assert found.coverage == 0
-        assert np.isnan(found.accuracy)
+        result = selective_threshold(rng.integers(0, 2, n), rng.random(n), 0.9)
+        assert result.confidence is None
+        assert result.coverage == 0
+        assert np.isnan(result.accuracy)
 
 
 def test_weights_are_repeated_rows():
@@ -53,9 +53,9 @@ def test_weights_are_repeated_rows():
     rng = np.random.default_rng(3)
     y, p = rng.integers(0, 2, 40), rng.choice([0.1, 0.4, 0.8, 0.95], 40)
     w = rng.integers(1, 9, 40)
-    found = selective_threshold(y, p, 0.3, sample_weight=w)
-    assert found.confidence is not None
-    assert found == selective_threshold(np.repeat(y, w), np.repeat(p, w), 0.3)
+    result = selective_threshold(y, p, 0.3, sample_weight=w)
+    assert result.confidence is not None
+    assert result == selective_threshold(np.repeat(y, w), np.repeat(p, w), 0.3)
     weighted, rows = risk_coverage(y, p, sample_weight=w), risk_coverage(np.repeat(y, w), np.repeat(p, w))
     np.testing.assert_allclose(weighted, rows)
 

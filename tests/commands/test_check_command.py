@@ -69,10 +69,10 @@ def test_a_broken_judge_is_named(home, tmp_path, capsys):
     votes.votes[:, votes.voter_names.index(name)] = 1
     table(votes, tmp_path / "new.csv")
     assert main([str(home / "model.json"), "--votes", str(tmp_path / "new.csv"), "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["stale"]
-    assert found["moved"][0] == name
-    assert found["n"] == 267
+    result = json.loads(capsys.readouterr().out)
+    assert result["stale"]
+    assert result["moved"][0] == name
+    assert result["n"] == 267
 
 
 def test_a_change_of_all_judges_shows_beside_a_reference(home, tmp_path, capsys):
@@ -89,11 +89,11 @@ def test_a_change_of_all_judges_shows_beside_a_reference(home, tmp_path, capsys)
         "--reference",
         str(tmp_path / "before.csv"),
     ]
-    found = said(capsys, 1, *words)
-    assert (found["moved"][0], found["reference"]) == ("(panel)", "the reference")
+    result = said(capsys, 1, *words)
+    assert (result["moved"][0], result["reference"]) == ("(panel)", "the reference")
     alone = said(capsys, 0, *words[:3])
     assert alone["reference"] is None
-    assert alone["least_shift"] > 2 * found["least_shift"]
+    assert alone["least_shift"] > 2 * result["least_shift"]
     assert main(words) == 1
     out = capsys.readouterr().out
     assert "Votes cannot tell whether the judges or the items changed." in out
@@ -147,8 +147,8 @@ def test_a_model_is_not_stale_on_its_own_training_votes(failed, tmp_path, capsys
     assert not said(capsys, 0, failed / "model.json", "--votes", failed / "old.parquet")["stale"]
     frame = pd.read_parquet(failed / "old.parquet")
     frame.iloc[::-1].to_parquet(tmp_path / "alone.parquet")
-    found = said(capsys, 0, failed / "model.json", "--votes", tmp_path / "alone.parquet")
-    assert (found["stale"], found["n"], found["training_votes"], found["untested"]) == (False, 0, ["rag"], [FAILS])
+    result = said(capsys, 0, failed / "model.json", "--votes", tmp_path / "alone.parquet")
+    assert (result["stale"], result["n"], result["training_votes"], result["untested"]) == (False, 0, ["rag"], [FAILS])
     assert main([str(failed / "model.json"), "--votes", str(tmp_path / "alone.parquet")]) == 0
     out = capsys.readouterr().out
     assert "The model was fitted on these votes of rag: nothing is new." in out
@@ -167,27 +167,27 @@ def test_failing_as_often_as_at_the_fit_is_no_move(failed, tmp_path, capsys):
     same = failing(tmp_path, "same", start=1000, share=16 / 296)
     more = failing(tmp_path, "more", start=2000, share=60 / 296)
     assert said(capsys, 0, failed / "model.json", "--votes", same)["failing"] == {}
-    found = said(capsys, 1, failed / "model.json", "--votes", more)
-    assert found["failing"] == {FAILS: pytest.approx(60 / 296)}
-    assert found["moved"][0] == FAILS
+    result = said(capsys, 1, failed / "model.json", "--votes", more)
+    assert result["failing"] == {FAILS: pytest.approx(60 / 296)}
+    assert result["moved"][0] == FAILS
     model = load(failed / "model.json")
     assert model.fit_report["provenance"]["failures"][FAILS] == [pytest.approx(15 / 296), 296]
     replace(model, fit_report={**model.fit_report, "provenance": {}}).save(tmp_path / "older.json")
     assert said(capsys, 0, tmp_path / "older.json", "--votes", same)["failing"] == {}
-    assert said(capsys, 1, tmp_path / "older.json", "--votes", more)["failing"] == found["failing"]
+    assert said(capsys, 1, tmp_path / "older.json", "--votes", more)["failing"] == result["failing"]
 
 
 def test_labels_that_agree(home, capsys):
     """Status 0; the p-value is the canary's on P at the estimated prior; it says what finding more would take."""
     words = home / "model.json", "--votes", home / "new.csv", "--labels", home / "forty.csv"
-    found = said(capsys, 0, *words)
+    result = said(capsys, 0, *words)
     votes = simulated()
     votes = votes.rows(votes.datasets == NEW)
     model = load(home / "model.json")
     labels = np.where(np.arange(len(votes.labels)) < 40, votes.labels, -1)
     expected = canary(model.score(votes), labels, misfit=model.misfit)
-    assert (found["n_labels"], found["flagged"], found["enough"]) == (40, False, False)
-    assert found["p_value"] == expected.p_value
+    assert (result["n_labels"], result["flagged"], result["enough"]) == (40, False, False)
+    assert result["p_value"] == expected.p_value
     assert main([*map(str, words)]) == 0
     out = capsys.readouterr().out
     assert "40 labels do not disagree with the model, p = " in out
@@ -201,9 +201,9 @@ def test_labels_that_disagree(home, tmp_path, capsys):
     words = home / "model.json", "--votes", home / "new.csv", "--labels", tmp_path / "labels.csv"
     for n in (20, 60):
         labels_of(votes, 0, n, flipped=True).to_csv(tmp_path / "labels.csv", index=False)
-        found = said(capsys, 1, *words)
-        assert found["flagged"]
-        assert found["p_value"] < 0.01
+        result = said(capsys, 1, *words)
+        assert result["flagged"]
+        assert result["p_value"] < 0.01
         assert main([*map(str, words)]) == 1
         out = capsys.readouterr().out
         assert f"{n} labels DISAGREE with the model" in out
@@ -224,9 +224,9 @@ def test_labels_of_one_document_count_less(home, tmp_path, capsys):
     for name, documents in (("alone", None), ("shared", 6)):
         words = home / "model.json", "--votes", home / "new.csv", "--labels", tmp_path / f"{name}.csv"
         assert main([*map(str, words), "--json"]) in (0, 1)
-        found = json.loads(capsys.readouterr().out)
-        assert found["documents"] == documents
-        p.append(found["p_value"])
+        result = json.loads(capsys.readouterr().out)
+        assert result["documents"] == documents
+        p.append(result["p_value"])
     assert p[0] < p[1]
 
 

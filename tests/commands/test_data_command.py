@@ -37,8 +37,8 @@ def refused(capsys, *words):
 
 def test_info_prints_the_counts_of_the_published_files(published, capsys):
     """Those that the papers give, with the licence in plain words and the state of every checksum."""
-    said = run(capsys, "info", "fect", "tofueval-mediasum", "meetingbank", "cognibench", "summedits")
-    lines = [" ".join(line.split()) for line in said.splitlines()]
+    message = run(capsys, "info", "fect", "tofueval-mediasum", "meetingbank", "cognibench", "summedits")
+    lines = [" ".join(line.split()) for line in message.splitlines()]
     assert "fect 410 345 65 0 84.1 % 410 492 (875) 8 (9)" in lines
     assert "licence CC-BY-NC-4.0 (NON-COMMERCIAL use only)" in lines
     assert "tofueval-mediasum 267 151 116 0 56.6 % 15 - 49 (74)" in lines
@@ -57,8 +57,8 @@ def test_info_prints_the_counts_of_the_published_files(published, capsys):
 
 def test_the_table_in_the_documentation_is_what_info_prints(published, capsys):
     """Row by row; the spaces differ, since there it is one table."""
-    said = run(capsys, "info", "cognibench", "fect", "summedits", "mediasum", "meetingbank")
-    printed = {" ".join(line.split()) for line in said.splitlines()}
+    message = run(capsys, "info", "cognibench", "fect", "summedits", "mediasum", "meetingbank")
+    printed = {" ".join(line.split()) for line in message.splitlines()}
     text = (ROOT / "docs/datasets.md").read_text(encoding="utf-8")
     rows = [" ".join(line.split()) for line in text.split("```text\nDATASET ")[1].split("```")[0].splitlines()[1:]]
     assert len(rows) == 12
@@ -89,12 +89,12 @@ def test_info_of_a_file_with_other_columns(home, tmp_path, capsys):
 
 def test_list_says_what_is_here_and_how_to_get_the_rest(published, capsys):
     """Every benchmark, its licence, and a way to get it."""
-    said = run(capsys, "list")
-    rows = {line.split()[0]: line for line in said.split("\n\n")[0].splitlines()}
+    message = run(capsys, "list")
+    rows = {line.split()[0]: line for line in message.split("\n\n")[0].splitlines()}
     assert set(rows) == {"NAME", *benchmarks.BENCHMARKS}
     assert " yes   CC-BY-NC-4.0     NO " in rows["fect"]
     assert " no    CC-BY-ND-4.0 " in rows["llm-aggrefact"]
-    assert "llm-aggrefact: Sign in to Hugging Face" in said
+    assert "llm-aggrefact: Sign in to Hugging Face" in message
     listed = json.loads(run(capsys, "list", "--json"))["benchmarks"]
     assert [row["name"] for row in listed] == list(benchmarks.BENCHMARKS)
     assert {row["name"] for row in listed if row["folder"]} >= {"cognibench", "fect", "summedits"}
@@ -107,8 +107,8 @@ def test_fetch_prints_the_checksum_of_what_came(home, capsys, monkeypatch):
         assert "Add --allow-unverified" in refused(capsys, "fetch", "fect")
         assert "Got 'fect'. Run `deep data fetch fect --allow-unverified`" in refused(capsys, "path", "fect")
         assert not home.exists()
-        said = run(capsys, "fetch", "fect", "--allow-unverified")
-    sha256, path = said.split()
+        message = run(capsys, "fetch", "fect", "--allow-unverified")
+    sha256, path = message.split()
     assert sha256 == served(url).files[0].sha256
     assert path == str(home / "fect/fect_benchmark.csv")
     assert run(capsys, "path", "fect") == f"{home / 'fect'}\n"
@@ -147,11 +147,11 @@ def test_leakage_between_training_and_test_is_found(tmp_path, capsys):
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
     train.write_text(f"{COLUMNS}It rained.,Wet.,1,news,1\nIt snowed.,White.,1,news,2\n")
     test.write_text(f"{COLUMNS}it  RAINED.,Dry.,0,news,9\n")
-    said = run(capsys, "leakage", train, test, status=1)
-    assert "in several datasets or files: 1 documents; in one dataset under several document ids or none" in said
-    assert f"'It rained.' (same text): {train}: news (1), {test}: news (1)" in " ".join(said.split())
-    (found,) = json.loads(run(capsys, "leakage", train, test, "--json", status=1))["shared"]
-    assert found["places"] == {f"{train}: news": 1, f"{test}: news": 1}
+    message = run(capsys, "leakage", train, test, status=1)
+    assert "in several datasets or files: 1 documents; in one dataset under several document ids or none" in message
+    assert f"'It rained.' (same text): {train}: news (1), {test}: news (1)" in " ".join(message.split())
+    (result,) = json.loads(run(capsys, "leakage", train, test, "--json", status=1))["shared"]
+    assert result["places"] == {f"{train}: news": 1, f"{test}: news": 1}
     assert run(capsys, "leakage", train) == "no document is in several places\n"
     votes = tmp_path / "votes.csv"
     votes.write_text("dataset,item_id,label,document_id,v\na,1,1,d,1\nb,1,0,d,0\n")

@@ -46,9 +46,9 @@ def scored(folder, capsys, model, *words):
 def test_each_dataset_is_scored_at_its_estimated_prior(home, tmp_path, capsys, name):
     """The same P whether the dataset stands alone or among others; a prior that is given is the mean P."""
     model = home / f"{name}.json"
-    found = run(score, capsys, model, "--votes", home / "all.csv", "--out", tmp_path / "all.csv")
-    prior = found["priors"][NEW]
-    assert len(found["priors"]) == 12
+    result = run(score, capsys, model, "--votes", home / "all.csv", "--out", tmp_path / "all.csv")
+    prior = result["priors"][NEW]
+    assert len(result["priors"]) == 12
     assert prior["low"] < prior["estimate"] < prior["high"]
     among = pd.read_csv(tmp_path / "all.csv").query("dataset == @NEW")
     alone = scored(tmp_path, capsys, model, "--votes", home / "new.csv")
@@ -65,37 +65,37 @@ def test_each_dataset_is_scored_at_its_estimated_prior(home, tmp_path, capsys, n
 def test_label_list_proposes_what_has_no_label(home, tmp_path, capsys):
     """As many items as asked for, none twice, none that has a label; fewer points off with them than without."""
     words = home / "model.json", "--votes", home / "new.csv", "--n", 30
-    found = run(label_list, capsys, *words, "--out", tmp_path / "next.csv")
-    assert len({item["item_id"] for item in found["items"]}) == 30
-    assert found["expected_error_after"] < found["expected_error_before"]
+    result = run(label_list, capsys, *words, "--out", tmp_path / "next.csv")
+    assert len({item["item_id"] for item in result["items"]}) == 30
+    assert result["expected_error_after"] < result["expected_error_before"]
     assert pd.read_csv(tmp_path / "next.csv")["label"].isna().all()
 
 
 def test_label_list_says_how_many_labels_the_canary_needs(home, capsys):
     """The more, the surer one wants to be; a number that all items do not reach is said to be that."""
-    found = run(label_list, capsys, home / "model.json", "--votes", home / "new.csv")
-    needed = [found["labels_needed"][power] or np.inf for power in ("0.5", "0.8", "0.9")]
+    result = run(label_list, capsys, home / "model.json", "--votes", home / "new.csv")
+    needed = [result["labels_needed"][power] or np.inf for power in ("0.5", "0.8", "0.9")]
     assert 2 <= needed[0] <= needed[1] <= needed[2]
     assert label_list([str(home / "model.json"), "--votes", str(home / "new.csv")]) == 0
-    said = capsys.readouterr().out
-    assert f"by chance of detection: {needed[0]} for 50 %, " in said
+    message = capsys.readouterr().out
+    assert f"by chance of detection: {needed[0]} for 50 %, " in message
 
 
 @pytest.mark.parametrize("name", ["model", "stack"])
 def test_adapt_without_labels_keeps_what_the_votes_say(home, tmp_path, capsys, name):
     """Votes on the dataset are scored as before; a single row is scored as one of it; the change is said."""
     model = home / f"{name}.json"
-    found = run(adapt, capsys, model, "--votes", home / "new.csv", "--out", tmp_path / "mine.json")
-    assert (found["dataset"], found["n"], found["correction"]) == (NEW, 267, None)
+    result = run(adapt, capsys, model, "--votes", home / "new.csv", "--out", tmp_path / "mine.json")
+    assert (result["dataset"], result["n"], result["correction"]) == (NEW, 267, None)
     before = scored(tmp_path, capsys, model, "--votes", home / "new.csv")
     after = scored(tmp_path, capsys, tmp_path / "mine.json", "--votes", home / "new.csv")
     pd.testing.assert_frame_equal(before, after)
     mine = load(tmp_path / "mine.json")
     rows = mine.select(read_votes(home / "new.csv"))[:7]
     np.testing.assert_allclose(mine.score(rows, streamed=True), after["p_consistent"][:7], atol=1e-12)
-    assert found["p_mean"]["adapted"] == pytest.approx(after["p_consistent"].mean())
+    assert result["p_mean"]["adapted"] == pytest.approx(after["p_consistent"].mean())
     streamed = load(model).score(load(model).select(read_votes(home / "new.csv")), streamed=True)
-    assert found["p_change"] == pytest.approx(np.abs(streamed - after["p_consistent"]).mean())
+    assert result["p_change"] == pytest.approx(np.abs(streamed - after["p_consistent"]).mean())
 
 
 def test_an_adapted_stack_is_a_table(home, tmp_path, capsys):
@@ -106,8 +106,8 @@ def test_an_adapted_stack_is_a_table(home, tmp_path, capsys):
     (votes.query("dataset != @NEW")).to_csv(tmp_path / "train.csv", index=False)
     fit(read_votes(tmp_path / "train.csv")).save(tmp_path / "stack.json")
     words = "--votes", home / "new.csv", "--labels", home / "half.csv"
-    found = run(adapt, capsys, tmp_path / "stack.json", *words, "--out", tmp_path / "mine.json")
-    assert found["table"]
+    result = run(adapt, capsys, tmp_path / "stack.json", *words, "--out", tmp_path / "mine.json")
+    assert result["table"]
     words = ["--to", "csv", "--out", str(tmp_path / "table.csv")]
     assert export([str(tmp_path / "mine.json"), *words]) == 0
     capsys.readouterr()
@@ -121,9 +121,9 @@ def test_an_adapted_stack_is_a_table(home, tmp_path, capsys):
 def test_adapt_moves_the_model_to_the_labels(home, tmp_path, capsys):
     """The corrected model is a model like any other, without a prior of its own to give, and adapted once."""
     words = home / "model.json", "--labels", home / "half.csv", "--votes", home / "new.csv"
-    found = run(adapt, capsys, *words, "--out", tmp_path / "mine.json")
-    correction = found["correction"]
-    assert correction["n_labels"] == found["labels"]["n"] == 134
+    result = run(adapt, capsys, *words, "--out", tmp_path / "mine.json")
+    correction = result["correction"]
+    assert correction["n_labels"] == result["labels"]["n"] == 134
     model, mine = load(home / "model.json"), load(tmp_path / "mine.json")
     votes = read_votes(home / "new.csv")
     p = model.score(votes)
@@ -131,8 +131,8 @@ def test_adapt_moves_the_model_to_the_labels(home, tmp_path, capsys):
     np.testing.assert_allclose(mine.score(votes), 1 / (1 + np.exp(-moved)), atol=1e-9)
     low, high = mine.intervals(votes).T
     assert ((low <= mine.score(votes)) & (mine.score(votes) <= high)).all()
-    assert found["interval_width"]["after"] < found["interval_width"]["before"]
-    assert found["prior"]["estimate"] == pytest.approx(mine.prior.estimate)
+    assert result["interval_width"]["after"] < result["interval_width"]["before"]
+    assert result["prior"]["estimate"] == pytest.approx(mine.prior.estimate)
     words = [tmp_path / "mine.json", "--votes", home / "new.csv", "--out", tmp_path / "x.csv"]
     assert score([*map(str, words), "--prior", "0.3"]) == 2
     assert "`prior` must not be given: the model was corrected by labels" in capsys.readouterr().err
@@ -148,17 +148,17 @@ def test_labels_beside_the_votes_are_not_used(home, tmp_path, capsys):
     models = []
     for i, votes in enumerate(("new.csv", "all.csv")):
         words = home / "model.json", "--votes", home / votes, "--labels", home / "half.csv"
-        found = run(adapt, capsys, *words, "--out", tmp_path / f"{i}.json")
-        models.append({**found, "out": None})
+        result = run(adapt, capsys, *words, "--out", tmp_path / f"{i}.json")
+        models.append({**result, "out": None})
     assert models[0] == models[1]
 
 
 def test_a_model_of_another_dataset_is_said_to_be_one(home, tmp_path, capsys):
     """Scores of other datasets stand at the target's prior, with a warning."""
     run(adapt, capsys, home / "model.json", "--votes", home / "new.csv", "--out", tmp_path / "mine.json")
-    found = run(score, capsys, tmp_path / "mine.json", "--votes", home / "all.csv", "--out", tmp_path / "s.csv")
-    warned = {name for name, prior in found["priors"].items() if prior["warning"]}
-    assert warned == set(found["priors"]) - {NEW}
+    result = run(score, capsys, tmp_path / "mine.json", "--votes", home / "all.csv", "--out", tmp_path / "s.csv")
+    warned = {name for name, prior in result["priors"].items() if prior["warning"]}
+    assert warned == set(result["priors"]) - {NEW}
 
 
 def test_estimate_from_votes_and_with_labels(home, capsys):
@@ -242,11 +242,11 @@ def test_votes_by_place_are_those_by_name(command, home, tmp_path, capsys):
     """As `fit`, `score` and `report` take them; both at once are refused."""
     model, votes = str(home / "stack.json"), str(home / "new.csv")
     more = {adapt: ["--out", str(tmp_path / "m.json")], estimate: [], select: ["--accuracy", "0.9"]}[command]
-    said = []
+    message = []
     for words in ([votes], ["--votes", votes]):
         assert command([model, *words, *more, "--json"]) == 0
-        said.append(json.loads(capsys.readouterr().out))
-    assert said[0] == said[1]
+        message.append(json.loads(capsys.readouterr().out))
+    assert message[0] == message[1]
     with pytest.raises(SystemExit):
         command([model, votes, "--votes", votes, *more])
     assert "not allowed with argument" in capsys.readouterr().err
@@ -259,7 +259,7 @@ def test_estimate_takes_level_share_and_whose_share(home, capsys):
         run(estimate, capsys, *words, "--labels", home / "half.csv", *more)["datasets"]
         for more in (("--of", "items"), (), ("--level", "0.99"))
     )
-    widths = [found["shares"][0]["high"] - found["shares"][0]["low"] for found in (items, system, wide)]
+    widths = [result["shares"][0]["high"] - result["shares"][0]["low"] for result in (items, system, wide)]
     assert widths == sorted(widths)
     assert (items["of"], system["of"], wide["level"]) == ("items", "system", 0.99)
     (believed,) = run(estimate, capsys, *words, "--share", "90-95%")["datasets"]

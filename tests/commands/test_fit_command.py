@@ -69,10 +69,10 @@ REGIMES = {
 def test_the_regime_is_chosen_by_what_is_given_and_said(here, capsys, tmp_path, name):
     """And the model is one that every other command takes."""
     words, method, target, why = REGIMES[name]
-    said, model = fitted(here, capsys, tmp_path, *words)
-    assert (said["method"], said["target"]) == (method, target) == (model.method, model.target)
-    assert why in said["why"]
-    prior = said["prior"]
+    message, model = fitted(here, capsys, tmp_path, *words)
+    assert (message["method"], message["target"]) == (method, target) == (model.method, model.target)
+    assert why in message["why"]
+    prior = message["prior"]
     assert 0 < prior["low"] < prior["estimate"] < prior["high"] < 1
     file, mine = str(tmp_path / "model.json"), str(here / "mine.csv")
     labels = ["--labels", str(here / "60.csv")]
@@ -87,34 +87,34 @@ def test_the_regime_is_chosen_by_what_is_given_and_said(here, capsys, tmp_path, 
 @pytest.mark.parametrize("name", ["stack", "average", "own", "none", "both"])
 def test_what_is_said_is_printed(here, capsys, tmp_path, name):
     """The kind of model and why in the first line, then members and notes."""
-    said, _ = fitted(here, capsys, tmp_path, *REGIMES[name][0])
+    message, _ = fitted(here, capsys, tmp_path, *REGIMES[name][0])
     names = [str(here / word) if word.endswith(".csv") else word for word in REGIMES[name][0]]
     assert fit([*names, "--out", str(tmp_path / "model.json"), "--jobs", "1"]) == 0
     lines = capsys.readouterr().out
-    assert lines.startswith(f"{said['what']}: {said['why']}\n")
-    assert all(line in " ".join(lines.split()) for line in (*said["members"], *said["notes"], *said["said"]))
+    assert lines.startswith(f"{message['what']}: {message['why']}\n")
+    assert all(line in " ".join(lines.split()) for line in (*message["members"], *message["notes"], *message["said"]))
 
 
 def test_the_stack_says_its_weights(here, capsys, tmp_path):
     """They sum to one; members of no weight have no line."""
-    said, model = fitted(here, capsys, tmp_path, "others.csv")
-    assert sum(said["chosen"]["weights"].values()) == pytest.approx(1)
-    assert sum("weight" in line for line in said["members"]) == sum(
-        w >= 0.005 for w in said["chosen"]["weights"].values()
+    message, model = fitted(here, capsys, tmp_path, "others.csv")
+    assert sum(message["chosen"]["weights"].values()) == pytest.approx(1)
+    assert sum("weight" in line for line in message["members"]) == sum(
+        w >= 0.005 for w in message["chosen"]["weights"].values()
     )
-    assert set(said["left_out_scores"]["datasets"]) == set(said["training_datasets"]) == {"a", "b", "c", "d"}
-    assert said["left_out_scores"]["mean"]["ece_floor"] > 0
+    assert set(message["left_out_scores"]["datasets"]) == set(message["training_datasets"]) == {"a", "b", "c", "d"}
+    assert message["left_out_scores"]["mean"]["ece_floor"] > 0
     assert model.fit_report["provenance"]["votes"] == ["others.csv"]
 
 
 def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_path):
     """As in Python; labels beside the votes of the target are not used, and those of others are."""
     words = ["others.csv", "mine.csv", "--labels", "60.csv"]
-    said, model = fitted(here, capsys, tmp_path, *words)
-    assert said["correction"]["n"] == 60
-    assert any("corrected by 60 labels of mine" in line for line in said["said"])
+    message, model = fitted(here, capsys, tmp_path, *words)
+    assert message["correction"]["n"] == 60
+    assert any("corrected by 60 labels of mine" in line for line in message["said"])
     other, same = fitted(here, capsys, tmp_path, "others.csv", "labeled.csv", "--labels", "60.csv")
-    assert other["correction"] == said["correction"]
+    assert other["correction"] == message["correction"]
     votes = read_votes([here / "others.csv", here / "mine.csv"])
     table = read_labels(here / "60.csv")
     known = dict(zip(table.item_ids, table.labels, strict=True))
@@ -122,8 +122,8 @@ def test_labels_of_the_target_correct_the_model_of_the_others(here, capsys, tmp_
     votes.labels[own] = [known.get(item, -1) for item in votes.item_ids[own]]
     expected = fit_model(votes, target="mine")
     mine = votes.rows(own)
-    for found in (model, same):
-        np.testing.assert_allclose(found.score(mine), expected.score(mine), atol=1e-12)
+    for result in (model, same):
+        np.testing.assert_allclose(result.score(mine), expected.score(mine), atol=1e-12)
 
 
 def test_a_belief_about_the_share_stays_with_the_model(here, capsys, tmp_path):
@@ -132,12 +132,12 @@ def test_a_belief_about_the_share_stays_with_the_model(here, capsys, tmp_path):
     _, plain = fitted(here, capsys, tmp_path, *words)
     _, believed = fitted(here, capsys, tmp_path, *words, "--share", "90-95%")
     mine = read_votes([here / "mine.csv"])
-    found, without = believed.scores_of(mine), plain.scores_of(mine)
-    assert found.prior.estimate > without.prior.estimate
-    assert "joined to the belief of 90 to 95 %" in found.prior.warning
+    result, without = believed.scores_of(mine), plain.scores_of(mine)
+    assert result.prior.estimate > without.prior.estimate
+    assert "joined to the belief of 90 to 95 %" in result.prior.warning
     out = tmp_path / "s.parquet"
     assert score([str(tmp_path / "model.json"), "--votes", str(here / "mine.csv"), "--out", str(out)]) == 0
-    np.testing.assert_allclose(pd.read_parquet(out)["p_consistent"], found.p_consistent, atol=1e-12)
+    np.testing.assert_allclose(pd.read_parquet(out)["p_consistent"], result.p_consistent, atol=1e-12)
     capsys.readouterr()
     told = refused(capsys, fit, str(here / "others.csv"), "--share", "95-90%", "--out", str(tmp_path / "m.json"))
     assert "`share` must be two shares that ascend between 0 and 1" in told
@@ -146,8 +146,8 @@ def test_a_belief_about_the_share_stays_with_the_model(here, capsys, tmp_path):
 def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
     """With the target's labels too, and from one dataset; a model of scores wants scores."""
     words = ["others.csv", "mine.csv", "--scores", "scores.csv", "--labels", "60.csv"]
-    said, model = fitted(here, capsys, tmp_path, *words)
-    assert said["scores"] == ["grade"]
+    message, model = fitted(here, capsys, tmp_path, *words)
+    assert message["scores"] == ["grade"]
     assert model.score_names == ("grade",)
     file, mine, soft = str(tmp_path / "model.json"), str(here / "mine.csv"), str(here / "scores.csv")
     out = tmp_path / "s.parquet"
@@ -160,8 +160,8 @@ def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
     capsys.readouterr()
     assert "`scores` must have the columns grade, or `votes`." in refused(capsys, estimate, *words)
     assert "grade" in refused(capsys, score, file, "--source-text", "a", "--claim-text", "b")
-    said, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a", "--scores", "scores.csv")
-    assert said["scores"] == ["grade"]
+    message, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a", "--scores", "scores.csv")
+    assert message["scores"] == ["grade"]
 
 
 @pytest.mark.parametrize("more", [[], ["--prior", "0.8"]])
@@ -219,8 +219,8 @@ def test_what_does_not_fit_is_refused(here, capsys, tmp_path, words, message):
 
 def test_without_labels_it_says_by_which_label_model(here, capsys, tmp_path):
     """In the names of the models, not in a code word."""
-    said, _ = fitted(here, capsys, tmp_path, "mine.csv")
-    assert said["members"][0] in {f"by {name}" for name in FOUND.values()}
+    message, _ = fitted(here, capsys, tmp_path, "mine.csv")
+    assert message["members"][0] in {f"by {name}" for name in FOUND.values()}
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ def test_a_judge_that_fails_often_does_not_end_a_fit(tmp_path, capsys, limit):
 
 def test_the_voters_are_printed(here, capsys, tmp_path):
     """Many as a count and the first; all of them in the JSON."""
-    said, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a,b")
-    assert said["voters"] == list(model.voter_names)
+    message, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a,b")
+    assert message["voters"] == list(model.voter_names)
     wide = frame_of(small_votes(("a",), n_voters=9))
     wide.to_csv(tmp_path / "wide.csv", index=False)
     assert fit([str(tmp_path / "wide.csv"), "--out", str(tmp_path / "wide.json"), "--jobs", "1"]) == 0

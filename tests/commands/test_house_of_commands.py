@@ -138,9 +138,9 @@ def test_a_name_of_yesterday_says_todays(name, capsys):
     )
     with pytest.raises(SystemExit, match="0"):
         main([*RENAMED[name].split(), "--help"])
-    said = capsys.readouterr().out
-    assert f"usage: {today.partition(' --')[0]} " in said
-    assert f"  {today} " in said.partition("examples:")[2]
+    message = capsys.readouterr().out
+    assert f"usage: {today.partition(' --')[0]} " in message
+    assert f"  {today} " in message.partition("examples:")[2]
 
 
 @pytest.mark.parametrize("name", sorted(ALIASES))

@@ -60,17 +60,17 @@ def values(found, key):
 
 def test_agreement_is_the_one_worked_out_by_hand(file, capsys):
     """Items 1 to 6 have both labels: 3 of 6 alike; ann says factual 4 times, bob 3."""
-    found = results(capsys, "agreement", file)
-    everything = values(found, "all")
-    assert found["all"]["items"] == 8
+    result = results(capsys, "agreement", file)
+    everything = values(result, "all")
+    assert result["all"]["items"] == 8
     expected = (4 / 6) * (3 / 6) + (2 / 6) * (3 / 6)
     assert everything["Cohen"] == (6, pytest.approx((3 / 6 - expected) / (1 - expected)))
     share = 7 / 12
     chance = share**2 + (1 - share) ** 2
     assert everything["Fleiss"] == (6, pytest.approx((3 / 6 - chance) / (1 - chance)))
     assert everything["Krippendorff"] == (6, pytest.approx(1 - (6 / 12) / (2 * 7 * 5 / (12 * 11))))
-    clear = values(found, "without_ambiguous")
-    assert found["without_ambiguous"]["items"] == 6
+    clear = values(result, "without_ambiguous")
+    assert result["without_ambiguous"]["items"] == 6
     assert clear["Cohen"] == (4, pytest.approx((3 / 4 - 1 / 2) / (1 / 2)))
 
 
@@ -84,38 +84,38 @@ def test_table_1_counts_what_is_agreed_and_what_is_ambiguous(file, capsys):
 
 def test_disagreements_name_the_step(file, capsys):
     """A mark against no mark is no disagreement; the label alone may differ, or a step alone."""
-    found = results(capsys, "agreement", file)["disagreements"]
-    assert [(d["item"], d["on_label"], d["steps"]) for d in found] == [
+    result = results(capsys, "agreement", file)["disagreements"]
+    assert [(d["item"], d["on_label"], d["steps"]) for d in result] == [
         ("3", True, ["interpretive"]),
         ("4", True, ["relation"]),
         ("5", False, ["descriptive"]),
         ("6", True, []),
     ]
-    assert found[0]["labels"] == {"ann": 1, "bob": 0}
+    assert result[0]["labels"] == {"ann": 1, "bob": 0}
 
 
 def test_the_text_says_the_same(file, capsys):
     """For people."""
     assert main(["agreement", str(file), "--n-boot", "20"]) == 0
-    said = capsys.readouterr().out
-    assert "agreement, all items (8)" in said
-    assert "3: the label and interpretive (ann 1, bob 0)" in said
-    assert "5: descriptive (ann 1, bob 1)" in said
-    assert "  sentiment: 1" in said
+    message = capsys.readouterr().out
+    assert "agreement, all items (8)" in message
+    assert "3: the label and interpretive (ann 1, bob 0)" in message
+    assert "5: descriptive (ann 1, bob 1)" in message
+    assert "  sentiment: 1" in message
 
 
 def test_the_ambiguous_go_into_a_file_apart(file, tmp_path, capsys):
     """Every row, as it came, is in exactly one of the two files, and the rest can be read again."""
     out = tmp_path / "ambiguous.csv"
-    found = results(capsys, "agreement", file, "--filter-ambiguous", out)
-    assert found["files"] == {"ambiguous": str(out), "rest": str(tmp_path / "ambiguous.rest.csv")}
+    result = results(capsys, "agreement", file, "--filter-ambiguous", out)
+    assert result["files"] == {"ambiguous": str(out), "rest": str(tmp_path / "ambiguous.rest.csv")}
     assert read_annotations(out).items == ["3", "4"]
-    assert read_annotations(found["files"]["rest"]).items == ["1", "2", "5", "6", "7", "8"]
-    apart, rest = (read_annotations(path) for path in found["files"].values())
+    assert read_annotations(result["files"]["rest"]).items == ["1", "2", "5", "6", "7", "8"]
+    apart, rest = (read_annotations(path) for path in result["files"].values())
     assert apart.columns == COLUMNS
     assert len(apart.rows) + len(rest.rows) == len(ROWS.splitlines())
-    again = results(capsys, "agreement", found["files"]["rest"])
-    assert values(again, "all") == values(found, "without_ambiguous")
+    again = results(capsys, "agreement", result["files"]["rest"])
+    assert values(again, "all") == values(result, "without_ambiguous")
     assert {path.name for path in tmp_path.iterdir()} == {out.name, "ambiguous.rest.csv", file.name}
 
 
@@ -127,11 +127,11 @@ def test_the_papers_table_1(tmp_path, capsys):
     lines += [f"r{i} a{j} {j % 2} {'relation' if j == 2 else '.'}" for i in range(53) for j in range(5)]
     random.Random(3).shuffle(lines)
     file = write(tmp_path / "a.csv", "\n".join(lines), ["item_id", "annotator", "label", "ambiguous"])
-    found = results(capsys, "agreement", file)
+    result = results(capsys, "agreement", file)
     counts = {"factual": 345, "non_factual": 65, "undecided": 0, "total": 410, "sentiment": 31, "relation": 53}
-    assert found["table_1"] == counts
-    assert values(found, "without_ambiguous")["Fleiss"] == (410, pytest.approx(1.0))
-    assert len([one for one in found["all"]["measures"] if "Cohen" in one["name"]]) == 10
+    assert result["table_1"] == counts
+    assert values(result, "without_ambiguous")["Fleiss"] == (410, pytest.approx(1.0))
+    assert len([one for one in result["all"]["measures"] if "Cohen" in one["name"]]) == 10
 
 
 def test_what_is_undefined_is_said_to_be(tmp_path, capsys):
@@ -145,9 +145,9 @@ def test_what_is_undefined_is_said_to_be(tmp_path, capsys):
 def test_the_worksheet_holds_the_three_steps_and_the_columns(capsys):
     """What it asks for is what the file is read for."""
     assert main(["guideline"]) == 0
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     for word in ("Decompose", "Decouple", "Detach", "sentiment", ", ".join(COLUMNS)):
-        assert word in said
+        assert word in message
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,10 @@ def test_a_bad_file_is_one_line(tmp_path, capsys, content, complaint):
     file = tmp_path / "a.csv"
     file.write_text(content, encoding="utf-8")
     assert main(["agreement", str(file)]) == 2
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert complaint in message
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -115,12 +115,12 @@ def loaded_by(*commands):
 def test_fitting_loads_no_library_that_it_does_not_use(tmp_path):
     """From text to a stack and its scores: no torch, snorkel, catboost, xgboost or lightgbm."""
     votes, model = tmp_path / "votes.parquet", tmp_path / "model.json"
-    found = loaded_by(
+    result = loaded_by(
         ["votes", CLAIMS, "--lexical", "all", "--out", votes],
         ["fit", votes, "--exclude", "weather", "--ensembler", "Average", "--out", model],
         ["score", model, "--votes", votes, "--out", tmp_path / "scores.parquet"],
     )
-    assert found == {"votes": [], "fit": [], "score": []}
+    assert result == {"votes": [], "fit": [], "score": []}
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_pages_and_panels_load_no_library_that_they_do_not_use(tmp_path):
     """Nor does a chain of one ensembler, nor a report."""
     votes, model = tmp_path / "votes.parquet", tmp_path / "model.json"
     fit_chain = ["fit", votes, "--sizes", "3", "--ensembler", "DawidSkene,LogisticRegression", "--out", model]
-    found = loaded_by(
+    result = loaded_by(
         ["votes", CLAIMS, "--lexical", "all", "--out", votes],
         fit_chain,
         ["panel", votes],
@@ -136,7 +136,7 @@ def test_pages_and_panels_load_no_library_that_they_do_not_use(tmp_path):
         ["fit", votes, "--out", model],
         ["estimate", model, "--votes", votes],
     )
-    assert not any(found.values())
+    assert not any(result.values())
 
 
 @pytest.mark.slow

@@ -34,11 +34,11 @@ def test_fit_says_what_it_chose(here, capsys, tmp_path):
     """For people, and as JSON; the model is the same from CSV and from Parquet."""
     out = tmp_path / "model.json"
     assert fit([str(here / "votes.csv"), "--out", str(out), *QUICK]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("LogisticRegression: the best chain of voters")
-    assert "  C=" in said
-    assert "mean over held-out data: balanced accuracy" in said
-    assert "expected share of consistent items in a new dataset: " in said
+    message = capsys.readouterr().out
+    assert message.startswith("LogisticRegression: the best chain of voters")
+    assert "  C=" in message
+    assert "mean over held-out data: balanced accuracy" in message
+    assert "expected share of consistent items in a new dataset: " in message
     assert fit([str(here / "votes.csv"), "--out", str(out), "--json", *QUICK]) == 0
     summary = json.loads(capsys.readouterr().out)
     chosen = summary["chosen"]
@@ -66,16 +66,16 @@ def test_fit_on_simulated_votes_says_so(tmp_path, capsys):
 
 def test_scores_have_the_columns_of_loo_and_the_interval(here):
     """The same from Parquet in pieces, from CSV at once, and by the API."""
-    found = scored(here, "--votes", here / "votes.parquet")
-    assert list(found) == [*IDS, *SCORED, "p_uniform", "p_uncalibrated", "n_votes"]
+    result = scored(here, "--votes", here / "votes.parquet")
+    assert list(result) == [*IDS, *SCORED, "p_uniform", "p_uncalibrated", "n_votes"]
     votes, model = small_votes(n_voters=5), load(here / "model.json")
-    np.testing.assert_allclose(found["p_consistent"], model.score(votes), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found[["p_low", "p_high"]], model.intervals(votes), rtol=0, atol=1e-12)
-    assert np.array_equal(found["n_votes"], (model.select(votes) >= 0).sum(axis=1))
-    assert found["label"].tolist() == votes.labels.tolist()
-    pd.testing.assert_frame_equal(scored(here, "--votes", here / "votes.csv", out="s2.parquet"), found)
+    np.testing.assert_allclose(result["p_consistent"], model.score(votes), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result[["p_low", "p_high"]], model.intervals(votes), rtol=0, atol=1e-12)
+    assert np.array_equal(result["n_votes"], (model.select(votes) >= 0).sum(axis=1))
+    assert result["label"].tolist() == votes.labels.tolist()
+    pd.testing.assert_frame_equal(scored(here, "--votes", here / "votes.csv", out="s2.parquet"), result)
     as_csv = scored(here, "--votes", here / "votes.csv", out="s.csv")
-    np.testing.assert_allclose(as_csv["p_consistent"], found["p_consistent"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(as_csv["p_consistent"], result["p_consistent"], rtol=0, atol=1e-12)
 
 
 def test_columns_that_are_no_voters_of_the_model_need_not_hold_votes(here, tmp_path):
@@ -109,11 +109,11 @@ def test_more_rows_than_a_piece_holds(here, tmp_path):
     """All of them come out, in their order."""
     votes = small_votes(("new",), n=ROWS_AT_ONCE + 7)
     frame_of(votes).drop(columns="label").to_parquet(tmp_path / "votes.parquet")
-    found = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
-    assert found["item_id"].tolist() == votes.item_ids.tolist()
-    assert found["label"].isna().all()
+    result = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
+    assert result["item_id"].tolist() == votes.item_ids.tolist()
+    assert result["label"].isna().all()
     model = load(here / "model.json")
-    np.testing.assert_allclose(found["p_consistent"], model.score(votes, allow_missing=True), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result["p_consistent"], model.score(votes, allow_missing=True), rtol=0, atol=1e-12)
 
 
 def test_another_prior(here):
@@ -142,9 +142,9 @@ def domains(data_home, monkeypatch):
     }
     for name in ("numbers", "entities", "negation", "coverage", "novel-run"):
         check = LEXICAL[name]()
-        said = [judgment.vote for judgment in map(check.label, some)]
-        table[check.voter()] = pd.array(said, dtype="Int8")
-        table[check.voter()][np.array(said) == -1] = pd.NA
+        message = [judgment.vote for judgment in map(check.label, some)]
+        table[check.voter()] = pd.array(message, dtype="Int8")
+        table[check.voter()][np.array(message) == -1] = pd.NA
     return pd.DataFrame(table)
 
 
@@ -166,9 +166,9 @@ def joined(sql_file, votes, voters, engine):
         connection = pytest.importorskip("duckdb").connect()
         connection.execute(sql_file.read_text(encoding="utf-8"))
         connection.register("votes", pa.Table.from_pandas(rows, preserve_index=False))
-    found = np.array(connection.execute(query).fetchall())[:, 0]
+    result = np.array(connection.execute(query).fetchall())[:, 0]
     connection.close()
-    return found
+    return result
 
 
 def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatch, tmp_path):
@@ -210,8 +210,8 @@ def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
     assert export([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
     model = load(here / "model.json")
     patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
-    found = joined(out, patterns, model.voter_names, engine)
-    np.testing.assert_allclose(found, streamed(model), rtol=0, atol=1e-12)
+    result = joined(out, patterns, model.voter_names, engine)
+    np.testing.assert_allclose(result, streamed(model), rtol=0, atol=1e-12)
 
 
 def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
@@ -224,9 +224,9 @@ def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):
     connection = sqlite3.connect(":memory:")
     connection.executescript(out.read_text(encoding="utf-8"))
     rows.mask(rows == -1, None).to_sql("votes", connection, index=False)
-    found = sorted(row[-2] for row in connection.execute("\n".join(told)))
+    result = sorted(row[-2] for row in connection.execute("\n".join(told)))
     connection.close()
-    np.testing.assert_allclose(found, np.sort(streamed(model)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result, np.sort(streamed(model)), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -263,9 +263,9 @@ def test_explain_an_item_and_votes_by_hand(here, capsys):
     words = ["--votes", str(here / "votes.parquet"), "--item", row["item_id"], "--dataset", row["dataset"]]
     assert explain([str(here / "model.json"), *words, "--json"]) == 0
     by_item = json.loads(capsys.readouterr().out)
-    found = scored(here, "--votes", here / "votes.parquet").iloc[5]
+    result = scored(here, "--votes", here / "votes.parquet").iloc[5]
     assert [by_item[name] for name in ("p_consistent", "p_low", "p_high")] == pytest.approx(
-        found[["p_consistent", "p_low", "p_high"]].tolist(), abs=1e-12
+        result[["p_consistent", "p_low", "p_high"]].tolist(), abs=1e-12
     )
     votes = {name: row[name] for name in model.voter_names}
     given = [f"{name}={'none' if pd.isna(vote) else vote}" for name, vote in votes.items()]
@@ -281,9 +281,9 @@ def test_explain_an_item_and_votes_by_hand(here, capsys):
     assert sum(parts[0]) == pytest.approx(odds[0] - odds[1])
     assert by_item["p_low"] < by_item["p_consistent"] < by_item["p_high"]
     assert explain([str(here / "model.json"), "--vote", f"{model.voter_names[0]}=1"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("P(consistent) = ")
-    assert f"{model.voter_names[1]}  none" in said
+    message = capsys.readouterr().out
+    assert message.startswith("P(consistent) = ")
+    assert f"{model.voter_names[1]}  none" in message
 
 
 def test_a_wide_model_is_no_table(tmp_path, capsys):

@@ -138,8 +138,8 @@ def test_votes_of_another_version_are_refused(here, tmp_path, capsys):
         words = ("--votes", tmp_path / "new.parquet")
         err = refused(capsys, score, tmp_path / "model.json", *words, "--out", tmp_path / "x.csv")
         assert f"must come from the {what} of 'strict'" in err
-        found = scored(tmp_path, *words, "--allow-mismatch", out="n.parquet")
-        pd.testing.assert_frame_equal(found, expected)
+        result = scored(tmp_path, *words, "--allow-mismatch", out="n.parquet")
+        pd.testing.assert_frame_equal(result, expected)
 
 
 @pytest.mark.parametrize(

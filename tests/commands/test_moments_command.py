@@ -36,8 +36,8 @@ def test_parts_counted_apart_give_the_scores_of_the_whole(here, capsys):
     """Each part by itself, merged, adapted, scored row by row: to 1e-12 what scoring the whole gives."""
     parts = [count(here, "--votes", here / f"part-{part}.parquet", out=f"m{part}.json") for part in range(2)]
     merged = count(here, "--moments", *parts)
-    said = capsys.readouterr().out
-    assert said.endswith(f"new: 120 rows\nnewer: 120 rows\nmoments: {merged}\n")
+    message = capsys.readouterr().out
+    assert message.endswith(f"new: 120 rows\nnewer: 120 rows\nmoments: {merged}\n")
     assert merged.read_text() == count(here, "--votes", here / "new.parquet", out="whole.json").read_text()
     whole = scored(here, "--votes", here / "new.parquet").set_index("item_id")
     model = here / "mine.json"
@@ -49,9 +49,9 @@ def test_parts_counted_apart_give_the_scores_of_the_whole(here, capsys):
             rows = pd.read_parquet(here / f"part-{part}.parquet").query("dataset == @name")
             rows.to_parquet(here / "rows.parquet")
             assert score([str(model), "--votes", str(here / "rows.parquet"), "--out", str(here / "s.parquet")]) == 0
-            found = pd.read_parquet(here / "s.parquet").set_index("item_id")
+            result = pd.read_parquet(here / "s.parquet").set_index("item_id")
             np.testing.assert_allclose(
-                found["p_consistent"], whole.loc[found.index, "p_consistent"], rtol=0, atol=1e-12
+                result["p_consistent"], whole.loc[result.index, "p_consistent"], rtol=0, atol=1e-12
             )
 
 
@@ -99,9 +99,9 @@ def test_models_with_scores_are_counted_from_files(tmp_path, capsys):
     given = ["--scores", tmp_path / "scores.parquet"]
     words = [tmp_path / "votes.parquet", *given, "--exclude", "d", "--out", tmp_path / "model.json", "--jobs", 1]
     assert fit(list(map(str, words))) == 0
-    found = json.loads(count(tmp_path, "--votes", tmp_path / "votes.parquet", *given).read_text())
-    assert (found["datasets"]["d"]["n"], found["datasets"]["d"]["cells"]) == (120, {})
-    assert len(found["model"]) == 64
+    result = json.loads(count(tmp_path, "--votes", tmp_path / "votes.parquet", *given).read_text())
+    assert (result["datasets"]["d"]["n"], result["datasets"]["d"]["cells"]) == (120, {})
+    assert len(result["model"]) == 64
     whole = scored(tmp_path, "--votes", tmp_path / "votes.parquet", *given).query("dataset == 'd'")
     model = tmp_path / "mine.json"
     assert (
@@ -168,14 +168,14 @@ def test_files_of_moments_that_others_spoilt(here, capsys):
     capsys.readouterr()
     first, second = list(cells)[:2]
     cells[first], cells[second] = cells[first] + 1, cells[second] - 1  # the sum is right
-    for content, said in (
+    for content, message in (
         (json.dumps(values), "`moments` must not have been changed. Got"),
         (text[: len(text) // 2], "`moments` must be JSON. Got"),
         (text.replace(json.dumps(values["voters"][0]), '"other"'), "whose checksum differs. Count again."),
     ):
         spoilt.write_text(content)
-        assert said in refused(capsys, moments, *words, "--moments", spoilt)
-        assert said in refused(capsys, adapt, here / "model.json", "--moments", spoilt, "--out", here / "a.json")
+        assert message in refused(capsys, moments, *words, "--moments", spoilt)
+        assert message in refused(capsys, adapt, here / "model.json", "--moments", spoilt, "--out", here / "a.json")
     values = json.loads(text)
     del values["checksum"]  # as an older deep wrote it
     spoilt.write_text(json.dumps(values | {"voters": ["other", *values["voters"][1:]]}))

@@ -23,12 +23,12 @@ def table(tmp_path):
 def test_simulated_panel(capsys):
     """The ten simulated judges are worth few, and every judge is kept or dropped."""
     assert main(["--json", "--n-boot", "20"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["votes"] == "simulated"
-    assert 1 < found["effective_votes"] < 5
-    assert sorted(found["keep"] + found["drop"]) == sorted(found["judges"])
-    assert [panel["n_judges"] for panel in found["steps"]] == list(range(10, 0, -1))
-    assert [card["judge"] for card in found["cards"]] == found["judges"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["votes"] == "simulated"
+    assert 1 < result["effective_votes"] < 5
+    assert sorted(result["keep"] + result["drop"]) == sorted(result["judges"])
+    assert [panel["n_judges"] for panel in result["steps"]] == list(range(10, 0, -1))
+    assert [card["judge"] for card in result["cards"]] == result["judges"]
 
 
 def test_text_says_what_to_do(table, capsys):
@@ -48,8 +48,8 @@ def test_a_missing_vote_of_another_judge_is_not_the_best_ones(table, capsys):
     """Beside the best judge, which the panel is held against on the items that it votes on."""
     table.write_text(f"{table.read_text()}\nd0,120,1,,1")
     assert main([str(table), "--n-boot", "20"]) == 0
-    said = "Panel minus best judge (b): "  # which has all its votes
-    assert said in capsys.readouterr().out
+    message = "Panel minus best judge (b): "  # which has all its votes
+    assert message in capsys.readouterr().out
 
 
 def test_one_voter_has_a_card(tmp_path, capsys):
@@ -102,13 +102,15 @@ def test_texts_costs_and_samples_of_a_run(tmp_path, monkeypatch, capsys):
         assert ask([str(claims), *words, *priced]) == 0
     capsys.readouterr()
     assert main([str(out), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    own = found["cards"][0]["itself"]
+    result = json.loads(capsys.readouterr().out)
+    own = result["cards"][0]["itself"]
     assert own["n_sampled"] == 30
     assert 0 < own["consistency"] < 1
     assert own["ties"] == own["reasons"]["abstained"] > 0
-    assert found["cost_per_1000"] == pytest.approx(sum(c["others"]["cost_per_1000"] for c in found["cards"]))
-    assert found["effective_votes_a_dollar"] == pytest.approx(1000 * found["effective_votes"] / found["cost_per_1000"])
+    assert result["cost_per_1000"] == pytest.approx(sum(c["others"]["cost_per_1000"] for c in result["cards"]))
+    assert result["effective_votes_a_dollar"] == pytest.approx(
+        1000 * result["effective_votes"] / result["cost_per_1000"]
+    )
     assert main([str(out), "--full"]) == 0
     printed = capsys.readouterr().out
     assert " was wet." in printed
@@ -153,13 +155,13 @@ def test_documents_of_examples_cluster_the_intervals(table, tmp_path, capsys):
     rows = [(f"d{i % 3}", str(i), "s", "c", f"doc{i % 6}") for i in range(120)]
     names = ["dataset", "example_id", "source", "claim", "document_id"]
     pd.DataFrame(rows, columns=names).to_csv(tmp_path / "claims.csv", index=False)
-    found = []
+    result = []
     for more in ([], ["--examples", str(tmp_path / "claims.csv")]):
         assert main([str(table), "--no-worth", "--json", *more]) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    alone, clustered = found
+        result.append(json.loads(capsys.readouterr().out))
+    alone, clustered = result
     assert (alone["n_documents"], clustered["n_documents"]) == (None, 6)
-    (low, high), (least, most) = (each["cards"][0]["people"]["tpr_ci"] for each in found)
+    (low, high), (least, most) = (each["cards"][0]["people"]["tpr_ci"] for each in result)
     assert most - least > high - low
     assert alone["cards"][0]["people"]["tpr"] == clustered["cards"][0]["people"]["tpr"]
 
@@ -201,11 +203,11 @@ def test_the_best_judge_is_the_first_of_the_table(tmp_path, capsys):
     frame = pd.DataFrame({"dataset": [f"d{i % 3}" for i in range(n)], "item_id": range(n), "label": label, **noisy})
     frame.assign(silent=silent).to_csv(tmp_path / "v.csv", index=False)
     assert main([str(tmp_path / "v.csv"), "--n-boot", "20", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    accuracy = {each["judge"]: each["people"]["balanced_accuracy"] for each in found["cards"]}
-    assert found["best_judge"] == max(accuracy, key=accuracy.get) == "silent"
-    assert found["gain"] < 0.02  # on the items that it votes on
-    assert not found["one_judge"]  # half of the items would have no decision
+    result = json.loads(capsys.readouterr().out)
+    accuracy = {each["judge"]: each["people"]["balanced_accuracy"] for each in result["cards"]}
+    assert result["best_judge"] == max(accuracy, key=accuracy.get) == "silent"
+    assert result["gain"] < 0.02  # on the items that it votes on
+    assert not result["one_judge"]  # half of the items would have no decision
     assert main([str(tmp_path / "v.csv"), "--n-boot", "20"]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("Each judge, in percent"))

@@ -49,8 +49,8 @@ def test_votes_are_had_from_a_ledger_alone(examples, capsys, monkeypatch):  # no
         monkeypatch.delenv("OPENAI_API_KEY")
         words = arguments(examples, server.url, "--from-ledger", ledger, prompts=PROMPTS[:3])
         assert main(words) == 0
-        said = capsys.readouterr().out
-        assert "60 of 90 judgments are made; the others were never asked." in said
+        message = capsys.readouterr().out
+        assert "60 of 90 judgments are made; the others were never asked." in message
         votes, reasons = outputs(examples)
         pd.testing.assert_frame_equal(votes[whole.columns], whole)
         assert reasons["reason"].tolist() == ["not_asked"] * 30
@@ -149,8 +149,8 @@ def test_ctrl_c_waits_for_no_judge_that_was_not_asked(tmp_path, capsys):
         "1",
     ]
     assert main([*words, "--out", str(tmp_path / "votes.parquet")]) == 130
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     votes = pd.read_parquet(tmp_path / "votes.parquet").iloc[:, 3:]
     assert 0 < votes.iloc[:, 0].notna().sum() < 9
     assert votes.iloc[:, 1].isna().all()
-    assert f"{votes.notna().sum().sum()} of 18 judgments are made. They are in" in said
+    assert f"{votes.notna().sum().sum()} of 18 judgments are made. They are in" in message

@@ -138,8 +138,8 @@ def test_a_dry_run_sends_nothing(examples, capsys, tmp_path):
     prices.write_text("[tiny]\ninput = 1.0\noutput = 2.0\n")
     with FaultServer() as server:
         assert main(arguments(examples, "https://gateway.example/v1", "--dry-run")) == 0
-        assert "60 calls" in (said := capsys.readouterr().out)
-        assert "\ncost: unknown\n" in said
+        assert "60 calls" in (message := capsys.readouterr().out)
+        assert "\ncost: unknown\n" in message
         assert main(arguments(examples, server.url, "--dry-run")) == 0
         assert "\ncost: about $0.00, at most $0.00\n" in capsys.readouterr().out
         assert not examples.with_name("votes.ledger.sqlite").exists()
@@ -169,8 +169,8 @@ def test_a_budget_ends_the_run_with_the_votes_so_far(examples, capsys, tmp_path)
     with FaultServer() as server:
         more = ("--prices", prices, "--max-tokens", "100")
         assert main(arguments(examples, server.url, *more, "--budget", "0.01")) == 3
-        n, said = server.count, capsys.readouterr().out
-        assert f"Stopped by its budget of $0.0100: {n} of 60 judgments are made. They are in" in said
+        n, message = server.count, capsys.readouterr().out
+        assert f"Stopped by its budget of $0.0100: {n} of 60 judgments are made. They are in" in message
         votes, reasons = outputs(examples)
         assert votes.iloc[:, 4:].notna().sum().sum() == n < 60
         assert reasons["reason"].tolist() == ["not_asked"] * (60 - n)
@@ -186,9 +186,9 @@ def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
     """The files are written, the status is 1, and the prompt is named."""
     with FaultServer(faults={"no_verdict": 0.3}) as server:
         assert main(arguments(examples, server.url, "--no-repair")) == 1
-    said = capsys.readouterr().out
-    assert "above the limit of `deep fit`" in said
-    assert said.count("`deep ask --retry-failed unparsable` asks again") == 1
+    message = capsys.readouterr().out
+    assert "above the limit of `deep fit`" in message
+    assert message.count("`deep ask --retry-failed unparsable` asks again") == 1
     votes, reasons = outputs(examples)
     assert len(votes) == 30
     assert set(reasons["reason"]) == {"unparsable"}
@@ -296,13 +296,13 @@ def test_the_report_counts_everything(examples, capsys):
         main(arguments(examples, server.url, "--max-attempts", "1", prompts=PROMPTS[:1]))
     capsys.readouterr()
     assert main(["report", str(examples.with_name("votes.ledger.sqlite")), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["dataset"] for row in found["rows"]] == ["set0", "set1", "set2"]
-    assert sum(row["asked"] for row in found["rows"]) == 30
-    assert sum(row["failures"].get("broken", 0) for row in found["rows"]) == 1
-    assert sum(row["votes"] + sum(row["reasons"].values()) for row in found["rows"]) == 30
-    assert all(row["seconds_median"] >= 0.05 for row in found["rows"])
-    assert (found["unpriced"], found["cost"]) == (0, 0.0)
+    result = json.loads(capsys.readouterr().out)
+    assert [row["dataset"] for row in result["rows"]] == ["set0", "set1", "set2"]
+    assert sum(row["asked"] for row in result["rows"]) == 30
+    assert sum(row["failures"].get("broken", 0) for row in result["rows"]) == 1
+    assert sum(row["votes"] + sum(row["reasons"].values()) for row in result["rows"]) == 30
+    assert all(row["seconds_median"] >= 0.05 for row in result["rows"])
+    assert (result["unpriced"], result["cost"]) == (0, 0.0)
     assert main(["report", str(examples.with_name("votes.ledger.sqlite")), "--max-failure-rate", "0.01"]) == 0
     text = capsys.readouterr().out
     assert "failed, by class" in text
@@ -374,10 +374,10 @@ def test_a_bad_table_is_one_clear_line(tmp_path, capsys, rows_, complaint):
     with FaultServer() as server:
         assert main(arguments(path, server.url)) == 2
         assert server.count == 0
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert str(path) in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert complaint in message
+    assert str(path) in message
+    assert message.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
 
 
@@ -457,10 +457,10 @@ def test_a_bad_option_is_one_clear_line(examples, capsys, more, complaint):
     with FaultServer() as server:
         assert main(arguments(examples, server.url, *more)) == 2
         assert server.count == 0
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert "s3cret" not in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert complaint in message
+    assert "s3cret" not in message
+    assert message.count("\n") == 1
     assert not examples.with_name("votes.ledger.sqlite").exists()
 
 
@@ -481,10 +481,10 @@ def test_a_bad_option_is_one_clear_line(examples, capsys, more, complaint):
 def test_options_of_asking_are_refused_where_nothing_is_asked(examples, capsys, option, complaint):
     """Rather than passed over, as if an LLM had been asked."""
     assert main([str(examples), "--lexical", "numbers", *option, "--out", str(examples.with_name("v.parquet"))]) == 2
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert "s3cret" not in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert complaint in message
+    assert "s3cret" not in message
+    assert message.count("\n") == 1
     assert not examples.with_name("v.parquet").exists()
 
 
@@ -500,9 +500,9 @@ def test_a_key_that_no_header_can_carry_is_not_repeated(examples, capsys, monkey
     """The complaint names the variable only."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
     assert main(arguments(examples, "http://127.0.0.1:9/v1")) == 2
-    said = capsys.readouterr().err
-    assert "`OPENAI_API_KEY` must hold a key of printable ASCII" in said
-    assert "abcdefgh" not in said
+    message = capsys.readouterr().err
+    assert "`OPENAI_API_KEY` must hold a key of printable ASCII" in message
+    assert "abcdefgh" not in message
 
 
 @pytest.mark.slow
@@ -531,12 +531,12 @@ def test_an_interrupted_run_is_resumed(examples, number):
             while server.count < 12:
                 time.sleep(0.02)
             process.send_signal(number)
-            said, errors = process.communicate(timeout=60)
+            message, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         lines = r"\d+/150 .* left|First vote: .*|Waiting for \d+ answers?, .*"
         assert re.fullmatch(rf"(({lines})\n)*", errors)  # where the machine is slow
         n = server.count
-        assert f"Stopped by Ctrl-C or a signal: {n} of 150 judgments are made. They are in" in said
+        assert f"Stopped by Ctrl-C or a signal: {n} of 150 judgments are made. They are in" in message
         votes, reasons = outputs(examples)
         assert votes.iloc[:, 4:].notna().sum().sum() == n < 150
         assert set(reasons["reason"]) == {"not_asked"}

@@ -31,8 +31,8 @@ def lines_of(card, **worth):
 
 def test_one_judge_would_do_where_it_would(card):
     """Said where it is found, and not where the panel is better."""
-    said = f"{ONE_JUDGE.format(card.worth.best_judge)} The best single judge"
-    assert sum(line.startswith(said) for line in lines_of(card, one_judge=True)) == 1
+    message = f"{ONE_JUDGE.format(card.worth.best_judge)} The best single judge"
+    assert sum(line.startswith(message) for line in lines_of(card, one_judge=True)) == 1
     assert not [line for line in lines_of(card, one_judge=False) if "than one judge" in line]
 
 

@@ -49,8 +49,8 @@ def test_zsh_takes_it(capsys, tmp_path):
     path = tmp_path / "deep.zsh"
     path.write_text(script(capsys, "zsh"), encoding="utf-8")
     words = ["zsh", "-f", "-c", f"source {path}; print ${{_comps[deep]}}"]
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert "_deep" in said.stdout
+    message = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "_deep" in message.stdout
 
 
 def test_another_shell_is_refused(capsys):

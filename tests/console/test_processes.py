@@ -45,10 +45,10 @@ def test_results_come_in_the_order_of_the_calls_or_as_they_are_there(n_jobs):
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every process loads the libraries itself")
 def test_processes_are_copies_of_one_that_has_loaded_the_libraries():
     """Two processes do all the work, and neither loads what the others have; this one loads none of it for them."""
-    found = list(in_processes(loaded_here, range(8), 2, ordered=False))
-    assert os.getpid() not in {process for process, _ in found}
-    assert len({process for process, _ in found}) <= 2
-    assert all(before for _, before in found)
+    result = list(in_processes(loaded_here, range(8), 2, ordered=False))
+    assert os.getpid() not in {process for process, _ in result}
+    assert len({process for process, _ in result}) <= 2
+    assert all(before for _, before in result)
 
 
 def test_a_process_that_was_killed_is_an_error_and_nothing_waits_for_it():
@@ -108,10 +108,10 @@ def blocked(_):
 
 def test_a_process_never_hears_an_interrupt():
     """Not even while it imports, where Ctrl-C would print its traceback; the main process hears it."""
-    (found,) = in_processes(blocked, [0], 1)
-    assert not found & {signal.SIGINT, signal.SIGHUP}
-    for found in in_processes(blocked, range(4), 2):
-        assert {signal.SIGINT, signal.SIGHUP} <= found
+    (result,) = in_processes(blocked, [0], 1)
+    assert not result & {signal.SIGINT, signal.SIGHUP}
+    for result in in_processes(blocked, range(4), 2):
+        assert {signal.SIGINT, signal.SIGHUP} <= result
     assert not blocked(0) & {signal.SIGINT, signal.SIGHUP}
 
 

@@ -54,9 +54,9 @@ def test_a_run_says_what_it_was_asked(folder):
     """Relative paths, the versions of judges, prices; no key, and nothing that was not asked."""
     with FaultServer() as server:
         assert ask(server, "--out", "votes.parquet", "--budget", "2") == 0
-    found = run_of(folder / "votes.run.toml")
-    assert found["command"] == "deep ask"
-    assert found["options"] == {
+    result = run_of(folder / "votes.run.toml")
+    assert result["command"] == "deep ask"
+    assert result["options"] == {
         "examples": "./news.csv",
         "prompt": ["./mine.toml", "consistent-inconsistent"],
         "llm": ["tiny"],
@@ -66,8 +66,8 @@ def test_a_run_says_what_it_was_asked(folder):
         "backoff": 0.02,
         "out": "./votes.parquet",
     }
-    assert [name.split("@")[0] for name in found["judges"]] == ["mine", "consistent-inconsistent"]
-    assert found["prices"] == {"tiny": {"input": 1.0, "output": 4.0}}
+    assert [name.split("@")[0] for name in result["judges"]] == ["mine", "consistent-inconsistent"]
+    assert result["prices"] == {"tiny": {"input": 1.0, "output": 4.0}}
     assert KEY not in (folder / "votes.run.toml").read_text()
 
 

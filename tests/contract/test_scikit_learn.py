@@ -41,12 +41,12 @@ def selector(name: str, n_prompts: int) -> BasePromptSelector:
 
 def by_hand(estimator: BaseEstimator, X: np.ndarray, method: str, weights: np.ndarray) -> np.ndarray:
     """Return the predictions of weighted fits, fold by fold."""
-    found: list[np.ndarray] = [np.empty(0)] * len(X)
+    result: list[np.ndarray] = [np.empty(0)] * len(X)
     for train, test in FOLDS.split(X, Y):
         fitted = clone(estimator).fit(X[train], Y[train], sample_weight=weights[train])
         for row, prediction in zip(test, getattr(fitted, method)(X[test]), strict=True):
-            found[row] = prediction
-    return np.array(found)
+            result[row] = prediction
+    return np.array(result)
 
 
 def wants_weights(estimator: BaseEstimator) -> BaseEstimator:
@@ -58,9 +58,9 @@ def wants_weights(estimator: BaseEstimator) -> BaseEstimator:
 def test_an_ensembler_is_cross_validated_with_weights(name: str, routing: None) -> None:
     """Routed weights reach every fit: the predictions are those of weighted fits by hand."""
     estimator = wants_weights(ENSEMBLERS[name]())
-    found = cross_val_predict(estimator, VOTES, Y, cv=FOLDS, method="predict_proba", params={"sample_weight": WEIGHTS})
-    np.testing.assert_allclose(found, by_hand(ENSEMBLERS[name](), VOTES, "predict_proba", WEIGHTS), atol=1e-9)
-    assert found.shape == (90, 2)
+    result = cross_val_predict(estimator, VOTES, Y, cv=FOLDS, method="predict_proba", params={"sample_weight": WEIGHTS})
+    np.testing.assert_allclose(result, by_hand(ENSEMBLERS[name](), VOTES, "predict_proba", WEIGHTS), atol=1e-9)
+    assert result.shape == (90, 2)
 
 
 @pytest.mark.parametrize("name", ENSEMBLERS)
@@ -95,8 +95,8 @@ def test_a_selector_is_a_step_with_weights(name: str, routing: None) -> None:
     pipeline.fit(VOTES, Y, sample_weight=WEIGHTS)
     alone = selector(name, 2).fit(VOTES, Y, WEIGHTS)
     np.testing.assert_array_equal(pipeline["select"].support_, alone.support_)
-    found = cross_val_predict(pipeline, VOTES, Y, cv=FOLDS, method="predict_proba", params={"sample_weight": WEIGHTS})
-    assert found.shape == (90, 2)
+    result = cross_val_predict(pipeline, VOTES, Y, cv=FOLDS, method="predict_proba", params={"sample_weight": WEIGHTS})
+    assert result.shape == (90, 2)
     by_last = np.where(VOTES[:, 3] == Y, 1.0, 1e-9)  # only rows on which the worst voter is right count
     assert selector(name, 1).fit(VOTES, Y, by_last).support_[3]
     assert not selector(name, 1).fit(VOTES, Y).support_[3]
@@ -107,9 +107,9 @@ def test_a_calibrator_is_cross_validated_with_weights(name: str, routing: None) 
     """Its input is P instead of votes; fits and routed weights are those by hand."""
     calibrator = wants_weights(CALIBRATORS[name]())
     assert list(calibrator.fit(P, Y).predict(P)) == list(calibrator.transform(P))
-    found = cross_val_predict(calibrator, P, Y, cv=FOLDS, method="predict", params={"sample_weight": WEIGHTS})
-    np.testing.assert_allclose(found, by_hand(CALIBRATORS[name](), P, "transform", WEIGHTS), atol=1e-12)
-    assert ((found >= 0) & (found <= 1)).all()
+    result = cross_val_predict(calibrator, P, Y, cv=FOLDS, method="predict", params={"sample_weight": WEIGHTS})
+    np.testing.assert_allclose(result, by_hand(CALIBRATORS[name](), P, "transform", WEIGHTS), atol=1e-12)
+    assert ((result >= 0) & (result <= 1)).all()
 
 
 @pytest.mark.parametrize("name", ["LogisticRegression", "XGB", "DawidSkene"])

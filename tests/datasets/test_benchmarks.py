@@ -56,12 +56,12 @@ def test_tofueval_has_267_summaries_each(published, name, consistent, share, mai
 
 def test_tofueval_sentences_are_merged_in_their_order(published):
     """Checked by eye against the published rows."""
-    found = {e.example_id: e for e in read_examples("tofueval-mediasum", require_source=False)}
-    summary = found["NPR-41366|Activities of Quds Force|model_A"]
+    result = {e.example_id: e for e in read_examples("tofueval-mediasum", require_source=False)}
+    summary = result["NPR-41366|Activities of Quds Force|model_A"]
     assert summary.claim.startswith("Quds Force is a branch")
     assert summary.claim.endswith("support, and fund mosques and clinics.")
     assert (summary.label, summary.document_id) == (1, "NPR-41366")
-    assert found["NPR-41366|Activities of Quds Force|model_C"].label == 0
+    assert result["NPR-41366|Activities of Quds Force|model_C"].label == 0
 
 
 def test_tofueval_without_transcripts_cannot_be_judged(published):
@@ -160,14 +160,14 @@ def test_halueval_is_a_balanced_sample(home):
     """One summary of each of 3,000 documents, half of them right, the same whenever it is drawn."""
     rows = [{"document": f"d{i}", "right_summary": f"r{i}", "hallucinated_summary": f"h{i}"} for i in range(1, 10_001)]
     lines(home / "halueval/summarization_data.json", *rows)
-    found = list(read_examples("halueval"))
-    assert Counter(example.label for example in found) == {0: 1500, 1: 1500}
-    assert len({example.document_id for example in found}) == 3000
-    assert all(example.claim == f"{'hr'[example.label]}{example.document_id}" for example in found)
-    assert all(example.source == f"d{example.document_id}" for example in found)
-    assert found == list(read_examples("halueval"))
-    assert [example.example_id for example in found[:3]] == ["4|hallucinated", "7|hallucinated", "15|right"]
-    thirds = Counter(int(example.document_id) * 3 // 10_001 for example in found)
+    result = list(read_examples("halueval"))
+    assert Counter(example.label for example in result) == {0: 1500, 1: 1500}
+    assert len({example.document_id for example in result}) == 3000
+    assert all(example.claim == f"{'hr'[example.label]}{example.document_id}" for example in result)
+    assert all(example.source == f"d{example.document_id}" for example in result)
+    assert result == list(read_examples("halueval"))
+    assert [example.example_id for example in result[:3]] == ["4|hallucinated", "7|hallucinated", "15|right"]
+    thirds = Counter(int(example.document_id) * 3 // 10_001 for example in result)
     assert all(900 < n < 1100 for n in thirds.values())
 
 

@@ -96,8 +96,8 @@ def test_what_is_written_is_read_back(tmp_path_factory, name, examples):
 def test_a_text_in_memory_is_read_as_its_file(tmp_path_factory, name, examples):
     """What was sent need not lie on a disk."""
     path = write(tmp_path_factory.mktemp("sent") / name, examples)
-    found = examples_from_text(path.read_bytes(), name)
-    assert list(found) == list(found) == examples
+    result = examples_from_text(path.read_bytes(), name)
+    assert list(result) == list(result) == examples
 
 
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.parquet", "x", "../x.exe"])
@@ -313,11 +313,11 @@ def test_two_ids_that_share_a_hash_are_not_taken_for_one(tmp_path):
 
     rows = [{"source": "a", "claim": "b", "example_id": Colliding(name)} for name in ("x", "y")]
     examples = examples_from_dataset(rows)
-    found = [Example(e.source, e.claim, Colliding(e.example_id), dataset="d") for e in examples]
+    result = [Example(e.source, e.claim, Colliding(e.example_id), dataset="d") for e in examples]
 
     class Listed(type(examples)):
         def __iter__(self):
-            return iter(found)
+            return iter(result)
 
     assert Listed(rows, "d", None).check() == 2
 
@@ -440,8 +440,8 @@ def test_what_a_guard_put_before_a_formula_is_no_part_of_the_text(tmp_path, name
     with opened(tmp_path / name, "wt", encoding="utf-8", newline="") as file:
         write_rows(file, ["example_id", "source", "claim"], [[cell, cell, cell] for cell in cells])
     content = b"source,claim\n\"'- One.\",'@Ann said so.\n"
-    found = read_examples(tmp_path / name)
-    assert [(e.example_id, e.source, e.claim) for e in found] == [(cell, cell, cell) for cell in cells]
+    result = read_examples(tmp_path / name)
+    assert [(e.example_id, e.source, e.claim) for e in result] == [(cell, cell, cell) for cell in cells]
     assert [(e.source, e.claim) for e in examples_from_text(content, "e.csv")] == [("- One.", "@Ann said so.")]
 
 

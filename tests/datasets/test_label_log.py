@@ -70,8 +70,8 @@ def test_what_was_added_is_read_again(events):
         path = written(folder, events)
         book, told = read_label_log(path) if events else (AnswerBook(), "")
     assert told == ""
-    found = {(who, item[1]): given.label for who, own in book.answers.items() for item, given in own.items()}
-    assert found == replayed(events)
+    result = {(who, item[1]): given.label for who, own in book.answers.items() for item, given in own.items()}
+    assert result == replayed(events)
     for at, event in enumerate(events):
         later = [e for e in events[at + 1 :] if (e.person, e.item_id) == (event.person, event.item_id)]
         if event.do == "label" and not any(e.do in ("label", "skip", "undo") for e in later):
@@ -101,8 +101,8 @@ def test_the_tables_say_the_same(events):
             assert dict(zip(table.item_ids, table.labels.tolist(), strict=True)) == majority
         assert sorted(item for _, item in book.ties()) == sorted(item for item, value in balance.items() if not value)
         if decided:
-            found = read_annotations(annotations)
-            assert {item: found.majority(item) for item in majority} == majority
+            result = read_annotations(annotations)
+            assert {item: result.majority(item) for item in majority} == majority
             ids = sorted({item for _, item in replayed(events)})
             votes = VoteMatrix(np.ones((len(ids), 1)), ids, ["v"], ["news"] * len(ids), [-1] * len(ids))
             people = read_people(annotations, votes)
@@ -113,9 +113,9 @@ def test_undecidable_items_are_no_labels(tmp_path):
     """They are marked as ambiguous for `deep label agreement`."""
     book, _ = read_label_log(written(tmp_path, [LabelEvent("label", "news", "a", "Ann", -1, "who is he?")]))
     write_annotations(book, tmp_path / "a.csv")
-    found = read_annotations(tmp_path / "a.csv")
-    assert found.ambiguity("a", at_least=1) == "relation"
-    assert found.majority("a") == -1
+    result = read_annotations(tmp_path / "a.csv")
+    assert result.ambiguity("a", at_least=1) == "relation"
+    assert result.majority("a") == -1
     assert book.annotations().ambiguity("a", at_least=1) == "relation"
     assert book.majority() == {}
 
@@ -190,9 +190,9 @@ def test_a_label_is_in_the_file_before_it_holds(tmp_path, monkeypatch):
     read = module._read_file
 
     def watched(path):
-        found = read(path)
-        seen.append((len(found.rows), dict(log.book.majority())))
-        return found
+        result = read(path)
+        seen.append((len(result.rows), dict(log.book.majority())))
+        return result
 
     with open_label_log(tmp_path / "labels.log.sqlite") as log:
         log.add(LabelEvent("label", "news", "a", "Ann", 1))
@@ -243,10 +243,10 @@ def killed_and_resumed(path, kills, seed):
             if kill:
                 time.sleep(rng.random() * 0.03)
                 process.kill()
-            said = [int(line) for line in process.stdout.read().split()]
+            message = [int(line) for line in process.stdout.read().split()]
         book = read_label_log(path)[0] if label_log_files(path) else AnswerBook()  # killed before the first label
         done = {item[1] for item in book.answers.get("Ann", {})}
-        assert set(map(str, said)) <= done
+        assert set(map(str, message)) <= done
         last.append(len(done))
     return last
 

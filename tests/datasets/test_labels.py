@@ -26,10 +26,10 @@ def test_rows_without_a_label_and_other_columns_are_passed_over(tmp_path):
     """Text and probabilities beside the labels are not read; ids are kept to the letter; files are joined."""
     one = written(tmp_path / "1.csv", dataset=["news"] * 2, item_id=["007", "008"], label=[1, None], p=["x", 0.3])
     two = written(tmp_path / "2.csv", dataset=["talk"], item_id=["7"], label=[0], document_id=["d1"])
-    found = read_labels([one, two])
-    assert found.item_ids.tolist() == ["007", "7"]
-    assert found.labels.tolist() == [1, 0]
-    assert found.document_ids.tolist() == ["news/007", "d1"]
+    result = read_labels([one, two])
+    assert result.item_ids.tolist() == ["007", "7"]
+    assert result.labels.tolist() == [1, 0]
+    assert result.document_ids.tolist() == ["news/007", "d1"]
     assert read_labels(one).document_ids is None
 
 

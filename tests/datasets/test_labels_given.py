@@ -95,8 +95,8 @@ FRAME = pd.DataFrame({"item_id": [f"i{k}" for k in range(8)], "j": [1, 0] * 4, "
 def labels_of(frame, labels):
     """Return the labels by item that votes in a frame get."""
     votes = deep.VoteMatrix.from_frame(frame[["item_id", "j"]], dataset="data")
-    found = as_labels(labels, votes, frame)
-    return dict(zip(found.item_ids, found.labels.tolist(), strict=True))
+    result = as_labels(labels, votes, frame)
+    return dict(zip(result.item_ids, result.labels.tolist(), strict=True))
 
 
 RIGHT = dict(zip(FRAME["item_id"], FRAME["gold"], strict=True))
@@ -208,8 +208,8 @@ def test_labels_of_no_item_are_told_with_the_likely_reason(ids, given, n, reason
     frame = pd.DataFrame({"item_id": given, "label": [1, 0]})
     if n:
         with pytest.warns(DeepWarning, match=f"^{n} labels are of items without votes, and are left out.{reason}"):
-            found = as_labels(frame, matrix(ids))
-        assert found.labels.tolist() == [-1, 0]
+            result = as_labels(frame, matrix(ids))
+        assert result.labels.tolist() == [-1, 0]
     else:
         assert as_labels(frame, matrix(ids)).labels.tolist() == [1, 0]
     with pytest.raises(InputError, match=r"Got none in common: 'A', 'B' of 'data'.* 'A' may be 'a'\. Write dataset"):
@@ -243,7 +243,7 @@ def test_every_step_takes_the_same_votes_and_labels(tmp_path):
     crowd = long.rename(columns={"item_id": "task", "judge": "worker", "vote": "label"})
     model = deep.fit(wide, labels=truth)
     some = np.where(np.arange(60) < 30, truth, -1)
-    found = []
+    result = []
     for name, frame in {
         "wide": wide.assign(dataset="data"),
         "long": long.assign(dataset="data"),
@@ -259,8 +259,8 @@ def test_every_step_takes_the_same_votes_and_labels(tmp_path):
                 deep.adapt(model, given, labels=list(some)).threshold(),
                 deep.estimate(model, given, labels=pd.Series(some))["estimate"].tolist(),
             ]
-            found.append(str(steps))
-    assert len(set(found)) == 1
+            result.append(str(steps))
+    assert len(set(result)) == 1
 
 
 def test_a_voter_that_is_always_right_is_doubted():

@@ -74,9 +74,9 @@ def told_in_one_line(read):
     try:
         return read()
     except InputError as error:
-        said = str(error)
-    assert said.isprintable(), repr(said)
-    assert len(said) < 1500
+        message = str(error)
+    assert message.isprintable(), repr(message)
+    assert len(message) < 1500
     return None
 
 
@@ -92,9 +92,9 @@ def test_odd_kinds_are_read_or_refused_in_a_line(tmp_path, ending, role, layout)
             given = written(pa.table(columns), ending, tmp_path)
         except pa.ArrowInvalid:
             continue  # CSV has no lists
-        found = told_in_one_line(lambda given=given: deep.VoteMatrix.from_frame(given) if ending == "frame" else None)
+        result = told_in_one_line(lambda given=given: deep.VoteMatrix.from_frame(given) if ending == "frame" else None)
         votes = told_in_one_line(lambda given=given: deep.read_votes(given))
-        assert found is None or (found.votes == votes.votes).all(), kind
+        assert result is None or (result.votes == votes.votes).all(), kind
         if votes is not None and not layout:
             assert len(votes.votes) == N, kind
         for read in (read_scores, read_labels, people_of_known, labels_of_known):

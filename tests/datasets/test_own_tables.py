@@ -146,8 +146,8 @@ def test_the_dataset_of_every_command(tmp_path, capsys):
     assert set(pd.read_csv(tmp_path / "s.csv")["dataset"]) == {"own"}
     capsys.readouterr()
     assert estimate([model, *own, "--labels", str(tmp_path / "labels.csv"), "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["datasets"]
-    assert (found["dataset"], found["labels"]) == ("own", 20)
+    (result,) = json.loads(capsys.readouterr().out)["datasets"]
+    assert (result["dataset"], result["labels"]) == ("own", 20)
     assert estimate([model, "--votes", str(tmp_path / "mine.parquet")]) == 2
     assert "--dataset NAME" in capsys.readouterr().err
 

@@ -34,9 +34,9 @@ def test_layouts(tmp_path, layout, ending):
     """Each gives the label of most people on the same rows."""
     path, frame = tmp_path / f"labels.{ending}", LAYOUTS[layout]
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    found = read_people(path, VOTES)
-    assert found.labels.tolist() == [1, 0, -1]
-    assert found.names == (
+    result = read_people(path, VOTES)
+    assert result.labels.tolist() == [1, 0, -1]
+    assert result.names == (
         ("Ann", "Bob", "Cy") if "several" in layout else ("label",) if layout == "label" else ("Ann",)
     )
 
@@ -47,8 +47,13 @@ def test_several_files_and_items_without_votes(tmp_path):
     frame = wide(Bob=[1, 1])
     frame.loc[2] = ["news", "z", 1]
     frame.to_csv(tmp_path / "b.csv", index=False)
-    found = read_people([tmp_path / "a.csv", tmp_path / "b.csv"], VOTES)
-    assert (found.names, found.labels.tolist(), found.n_tied, found.n_unmatched) == (("Ann", "Bob"), [1, -1, -1], 1, 1)
+    result = read_people([tmp_path / "a.csv", tmp_path / "b.csv"], VOTES)
+    assert (result.names, result.labels.tolist(), result.n_tied, result.n_unmatched) == (
+        ("Ann", "Bob"),
+        [1, -1, -1],
+        1,
+        1,
+    )
 
 
 def test_no_dataset_is_needed_where_ids_are_unique(tmp_path):
@@ -62,9 +67,9 @@ def test_no_dataset_is_needed_where_ids_are_unique(tmp_path):
 def test_documents_and_grades(tmp_path):
     """Documents are those of the table; grades from a limit on are 1, an empty one is none."""
     wide(document_id=["x", ""], Ann=[4.5, 2], Bob=[None, 5]).to_csv(tmp_path / "a.csv", index=False)
-    found = read_people(tmp_path / "a.csv", VOTES, people=["Ann", "Bob"], consistent_from=4)
-    assert found.ratings.tolist() == [[1, -1], [0, 1], [-1, -1]]
-    assert found.document_ids.tolist() == ["x", "news/b", "talk/a"]
+    result = read_people(tmp_path / "a.csv", VOTES, people=["Ann", "Bob"], consistent_from=4)
+    assert result.ratings.tolist() == [[1, -1], [0, 1], [-1, -1]]
+    assert result.document_ids.tolist() == ["x", "news/b", "talk/a"]
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,12 @@ def test_an_item_is_located_in_the_first_file_that_has_it(tmp_path):
 def test_details_of_voters_come_from_the_files_that_have_some(tmp_path):
     """With the number of samples, where there were several; a file without them, or of no use, adds nothing."""
     table = pa.table({"dataset": ["d"], "item_id": ["x"], "a": [1]})
-    for name, said in (
+    for name, message in (
         ("1", {"voters": {"a": {"kind": "prompt"}}, "samples": 5}),
         ("2", {"voters": {"b": {"kind": "lexical"}, "c": "no object"}}),
         ("3", ["no object"]),
     ):
-        metadata = {"deep": json.dumps(said)}
+        metadata = {"deep": json.dumps(message)}
         parquet.write_table(table.replace_schema_metadata(metadata), tmp_path / f"{name}.parquet")
     (tmp_path / "4.parquet").write_bytes(b"no Parquet")
     paths = [str(tmp_path / f"{name}.parquet") for name in "1234"]

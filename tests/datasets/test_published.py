@@ -70,9 +70,9 @@ def test_contradicting_cells_are_those_listed():
     listed = json.loads(files("deep.datasets").joinpath("operating_points.json").read_text())["prompts"][
         "contradicting"
     ]
-    found = [{"prompt": p.prompt, "model": p.model, "dataset": p.dataset} for p in CONTRADICTING]
-    assert found == listed
-    assert len(found) == 2
+    result = [{"prompt": p.prompt, "model": p.model, "dataset": p.dataset} for p in CONTRADICTING]
+    assert result == listed
+    assert len(result) == 2
 
 
 def test_recovered_counts_print_as_the_paper_does():

@@ -22,8 +22,8 @@ from tests.datasets.tables import fault
 )
 def test_published_ranges_are_known_by_name(name, known):
     """However the name is spelled; other scorers have none."""
-    found = score_ranges([name], np.array([[0.2], [np.nan]]), {})
-    assert found == ({} if known is None else {name: known})
+    result = score_ranges([name], np.array([[0.2], [np.nan]]), {})
+    assert result == ({} if known is None else {name: known})
 
 
 def test_scores_outside_a_published_range_are_of_another_scorer():

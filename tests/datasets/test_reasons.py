@@ -53,8 +53,8 @@ def test_what_was_not_asked_is_no_failure(tmp_path):
         ("news", "1", "p@1/m", "no_source"),
         ("news", "2", "p@1/m", "failed"),
     ]
-    (found,) = read_reasons([write(tmp_path / "v.parquet", reasons)], VOTES)
-    assert found.rate == 1.0
+    (result,) = read_reasons([write(tmp_path / "v.parquet", reasons)], VOTES)
+    assert result.rate == 1.0
 
 
 @pytest.mark.parametrize(

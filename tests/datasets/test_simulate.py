@@ -79,7 +79,7 @@ def label_model_and_majority(votes, dataset):
     decided = LabelModel().fit(others.votes[:, :5]).predict(rows.votes[:, :5]) == 1
     majority = rows.votes[:, :5].sum(axis=1) >= 3
     positive = rows.labels == 1
-    return [50.0 * (found[positive].mean() + (~found)[~positive].mean()) for found in (decided, majority)]
+    return [50.0 * (result[positive].mean() + (~result)[~positive].mean()) for result in (decided, majority)]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)

@@ -299,8 +299,8 @@ def test_what_is_no_text(tmp_path, raw, wrong):
     path = tmp_path / "v.csv"
     path.write_bytes(raw)
     allowed = "text" if "NUL" in wrong else "UTF-8"
-    said = f"`paths` must be {allowed}. Got {wrong} of '{path}'. Save the file as UTF-8 text."
-    assert fault(read_votes, path) == said
+    message = f"`paths` must be {allowed}. Got {wrong} of '{path}'. Save the file as UTF-8 text."
+    assert fault(read_votes, path) == message
 
 
 @pytest.mark.parametrize("raw", [b"dataset,item_id,a\n", gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0)[:-9]])

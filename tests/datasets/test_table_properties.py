@@ -95,13 +95,13 @@ def test_order_of_files_and_rows_does_not_matter(table, suffix, data):
             for folder, half in zip((one, two), halves, strict=False)
         ]
         read = read_votes(paths)
-    found = {
+    result = {
         key: vote
         for *key, vote in zip(read.datasets, read.item_ids, read.votes.tolist(), strict=True)
         for key in [tuple(key)]
     }
     expected = zip(table.datasets, table.item_ids, table.votes.tolist(), strict=True)
-    assert found == {(dataset, item): vote for dataset, item, vote in expected}
+    assert result == {(dataset, item): vote for dataset, item, vote in expected}
 
 
 @settings(deadline=None, max_examples=100)

@@ -95,7 +95,7 @@ def test_scores_are_joined_in_any_order(tmp_path, order):
 def test_a_hash_tells_texts_apart():
     """By every byte and by length, wherever they stand in memory."""
     texts = ["", "a", "a\0", "\0", "x" * 8, "x" * 9, "x" * 16, "x" * 15 + "y", "y" + "x" * 15, "x" * 300, "ä€"]
-    found = hash_texts(pa.chunked_array([texts, ["a"]]))
-    assert len(set(found.tolist())) == len(texts)
-    assert found[-1] == found[1]
-    assert hash_texts(pa.chunked_array([["more", *texts]]).slice(1)).tolist() == found[:-1].tolist()
+    result = hash_texts(pa.chunked_array([texts, ["a"]]))
+    assert len(set(result.tolist())) == len(texts)
+    assert result[-1] == result[1]
+    assert hash_texts(pa.chunked_array([["more", *texts]]).slice(1)).tolist() == result[:-1].tolist()

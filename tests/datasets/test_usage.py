@@ -33,9 +33,9 @@ def table(tmp_path):
 
 def test_sums_by_voter_and_samples_by_row(table):
     """An unknown price makes the sum unknown; what took no time that is known adds none."""
-    found = read_usage([table, "none.csv"], VOTES)
-    assert sorted(found) == ["j", "k"]
-    j, k = found["j"], found["k"]
+    result = read_usage([table, "none.csv"], VOTES)
+    assert sorted(result) == ["j", "k"]
+    j, k = result["j"], result["k"]
     assert (j.n_judgments, j.cost, j.seconds, j.tokens, j.n_repaired) == (2, 0.75, 2.0, 15, 1)
     assert (j.sample_rows.tolist(), j.samples.tolist()) == ([1, 0], [[0, 0, -1], [1, 0, 1]])
     assert (k.cost, k.seconds, k.tokens, len(k.samples)) == (None, None, None, 0)

@@ -34,7 +34,7 @@ def test_the_page_is_rendered_from_the_json(bench_page):
 def test_a_run_names_its_commit_and_no_machine(path):
     """Cores, memory and Python of the run are there; a path or another fact of the machine is not."""
     text = path.read_text(encoding="utf-8")
-    found = json.loads(text)
-    assert re.fullmatch(r"[0-9a-f]{12}", found["commit"])
-    assert set(found["machine"]) == {"processor", "cores", "memory_gib", "python", "system"}
+    result = json.loads(text)
+    assert re.fullmatch(r"[0-9a-f]{12}", result["commit"])
+    assert set(result["machine"]) == {"processor", "cores", "memory_gib", "python", "system"}
     assert not re.search(r"/(home|work|tmp|root|usr)/", text)

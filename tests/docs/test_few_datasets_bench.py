@@ -94,10 +94,10 @@ FEW = Path(bench.__file__).parent / "few" / "measured.json"
 
 def test_the_committed_table_is_that_of_its_figures():
     """Each target beside what is reached; JSON cuts figures to four, so that only rounding may differ."""
-    found = json.loads(FEW.read_text())
-    rows = [line.split("|") for line in targets.lines(found)]
-    assert len(rows) == len(found["table"])
-    for row, told in zip(rows, (line.split("|") for line in found["table"]), strict=True):
+    result = json.loads(FEW.read_text())
+    rows = [line.split("|") for line in targets.lines(result)]
+    assert len(rows) == len(result["table"])
+    for row, told in zip(rows, (line.split("|") for line in result["table"]), strict=True):
         assert (row[1], row[4]) == (told[1], told[4])
 
 

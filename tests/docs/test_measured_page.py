@@ -54,10 +54,10 @@ def test_every_run_has_its_place(measured, measured_page):
 def test_a_run_names_its_commit_and_no_machine(path):
     """Commit, versions and seconds are there; a path is not."""
     text = path.read_text(encoding="utf-8")
-    found = json.loads(text)
-    assert re.fullmatch(r"[0-9a-f]{12}", found["commit"])
-    assert found["versions"]["numpy"]
-    assert found["processor_seconds"] > 0
+    result = json.loads(text)
+    assert re.fullmatch(r"[0-9a-f]{12}", result["commit"])
+    assert result["versions"]["numpy"]
+    assert result["processor_seconds"] > 0
     assert not re.search(r"/(home|work|tmp|root|usr)/", text)
 
 

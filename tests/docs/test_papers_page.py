@@ -105,9 +105,9 @@ def test_it_fails_where_a_figure_has_changed_and_writes_it(tiny, tmp_path, capsy
     tiny(0.51)
     capsys.readouterr()
     assert tiny(0.505) == 1
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "A, Table 1, F1: was 51.0 (printed 50.0), is 50.5 (printed 50.0)"
-    assert len(said) == 2
+    message = capsys.readouterr().out.splitlines()
+    assert message[0] == "A, Table 1, F1: was 51.0 (printed 50.0), is 50.5 (printed 50.0)"
+    assert len(message) == 2
     assert "| A | Table 1 | F1 | 50.0 | 50.5 | simulated votes | differs because rows differ |" in lines_of(
         tmp_path / "papers.md"
     )
@@ -180,8 +180,8 @@ def test_the_page_says_what_the_items_say():
 def commands():
     """Return every command of the page."""
     papers = page.read_papers(ROOT / "docs" / "papers.toml")
-    found = {item.get("command") or papers.run_of(item).get("command", "") for _, item in papers.items()}
-    return sorted(found - {""})
+    result = {item.get("command") or papers.run_of(item).get("command", "") for _, item in papers.items()}
+    return sorted(result - {""})
 
 
 def test_every_command_has_its_options(capsys):

@@ -76,18 +76,18 @@ def test_the_untuned_figures_stand_beside_the_new_ones(page):
 
 def test_a_quick_run_gives_every_table(peers, monkeypatch, tmp_path):
     """Figures of deep and crowd-kit are those of the votes; differences are those of the figures."""
-    found = run(peers, monkeypatch, tmp_path / "found.json", *CHEAP)
-    assert set(found["found"]) == set(CHEAP) == set(found["commits"])
-    rte = found["found"]["crowds"]["RTE"]["figures"]
+    result = run(peers, monkeypatch, tmp_path / "found.json", *CHEAP)
+    assert set(result["found"]) == set(CHEAP) == set(result["commits"])
+    rte = result["found"]["crowds"]["RTE"]["figures"]
     assert rte["crowd-kit DawidSkene"][0] == pytest.approx(0.9275)
     youtube = read_votes([str(peers.data_home() / "wrench" / "youtube.parquet")])
     p = peers.deep_alone(youtube.votes)
-    ours = found["found"]["wrench"]["youtube"]
+    ours = result["found"]["wrench"]["youtube"]
     assert ours["figures"]["deep"] == pytest.approx(peers.losses(p, youtube.labels).mean(axis=1), rel=1e-4)
     gap = ours["figures"]["deep"][1] - ours["figures"]["majority"][1]
     assert ours["less"]["majority"][0][1] == pytest.approx(gap, abs=1e-4)
     assert ours["published"]["HyperLM"][0] == pytest.approx(0.91, abs=1e-3)
-    tables = peers.page.__globals__["tables"](found, read("fbc87a9.json"))
+    tables = peers.page.__globals__["tables"](result, read("fbc87a9.json"))
     assert tables["share"] == ["Not measured."]
     assert any(line.startswith("| crowd-kit DawidSkene |") for line in tables["wrench"])
     assert any(line.startswith("| netcal-bbq |") for line in tables["calibrators"])
@@ -95,10 +95,10 @@ def test_a_quick_run_gives_every_table(peers, monkeypatch, tmp_path):
 
 def test_a_quick_run_of_what_takes_labels(peers, monkeypatch, tmp_path):
     """Shares, A against B and P on the smallest panel: deep and the labels alone are always there."""
-    found = run(peers, monkeypatch, tmp_path / "found.json", "share", "compare", "p")["found"]
-    assert {"deep", "labels alone"} <= set(found["share"]["30"])
-    assert {"alarms", "power"} == set(found["compare"])
-    assert "logistic regression + Platt" in found["p"]["1"]["css_binary"]
+    result = run(peers, monkeypatch, tmp_path / "found.json", "share", "compare", "p")["found"]
+    assert {"deep", "labels alone"} <= set(result["share"]["30"])
+    assert {"alarms", "power"} == set(result["compare"])
+    assert "logistic regression + Platt" in result["p"]["1"]["css_binary"]
 
 
 def test_a_peer_that_is_missing_or_refuses_is_no_figure(peers, monkeypatch):
@@ -116,7 +116,7 @@ def test_a_peer_that_is_missing_or_refuses_is_no_figure(peers, monkeypatch):
     assert np.isnan(peers.or_labels("refuses", p, labels, p)).all()
     rows = [("panel", "set", "deep", 0.1), ("panel", "set", "refuses", np.nan), ("panel", "set", "labels alone", 0.3)]
     frame = peers.pd.DataFrame(rows, columns=["panel", "dataset", "method", "error"]).assign(held=True, width=0.2)
-    found = peers.share_table(frame)
-    assert found["refuses"]["rmse"] == pytest.approx(0.3)
-    assert found["refuses"]["refused"] == 1
-    assert found["deep"]["less"][0] == 0
+    result = peers.share_table(frame)
+    assert result["refuses"]["rmse"] == pytest.approx(0.3)
+    assert result["refuses"]["refused"] == 1
+    assert result["deep"]["less"][0] == 0

@@ -41,20 +41,20 @@ class Anchors(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         """Take what an element says of itself."""
-        found = dict(attributes)
-        self.places |= {found[name] for name in ("id", "name") if found.get(name)}
-        self.links += [found[name] for name in ("href", "src") if found.get(name)]
+        result = dict(attributes)
+        self.places |= {result[name] for name in ("id", "name") if result.get(name)}
+        self.links += [result[name] for name in ("href", "src") if result.get(name)]
 
 
 @pytest.fixture(scope="module")
 def pages():
     """Return the links and places of every page."""
-    found = {}
+    result = {}
     for path in sorted(SITE.rglob("*.html")):
-        found[path] = Anchors()
-        found[path].feed(path.read_text(encoding="utf-8"))
-    assert len(found) > 50
-    return found
+        result[path] = Anchors()
+        result[path].feed(path.read_text(encoding="utf-8"))
+    assert len(result) > 50
+    return result
 
 
 def test_no_link_is_dead(pages):
@@ -99,10 +99,10 @@ def test_pages_open(chromium, view):
     page.on("request", lambda r: r.url.startswith((root, "data:")) or complaints.append(r.url))
     for name in OPENED:
         page.goto(f"{root}/{name}.html")
-        found = axe.Axe().run(page, options={"preload": False}).response["violations"]
+        result = axe.Axe().run(page, options={"preload": False}).response["violations"]
         serious = [
             (name, each["id"], node["target"])
-            for each in found
+            for each in result
             for node in each["nodes"]
             if each["impact"] in ("serious", "critical")
         ]

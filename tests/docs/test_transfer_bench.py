@@ -77,8 +77,8 @@ def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
     files = ["--votes", *(str(tmp_path / name / "votes.csv") for name in ("one", "two"))]
     words = [*files, "--training-datasets", "1", "3", "9", "all", "--draws", "2", "--jobs", "1", "--json"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    cells = {(cell["panel"], cell["training_datasets"]): cell for cell in found["cells"]}
+    result = json.loads(capsys.readouterr().out)
+    cells = {(cell["panel"], cell["training_datasets"]): cell for cell in result["cells"]}
     assert set(cells) == {(f"{name}/votes.csv", k) for name in ("one", "two") for k in (1, 3, "all")}
     assert [cells["one/votes.csv", k]["draws"] for k in (1, 3, "all")] == [2, 2, 4]
     rivals = cells["one/votes.csv", "all"]["rivals"]
@@ -120,10 +120,10 @@ def test_draws_never_train_on_the_target():
 def test_more_labels_than_half_of_a_dataset_are_not_tried(n):
     """As many labels as there are rows, or more, leave nothing to measure on: that number has no figure."""
     p = np.linspace(0.1, 0.9, n)
-    found = Scores(logit(p), PriorEstimate(0.5, 0.3, 0.7), learn_misfit([rows(p), rows(p[::2])]))
+    result = Scores(logit(p), PriorEstimate(0.5, 0.3, 0.7), learn_misfit([rows(p), rows(p[::2])]))
     y = (np.random.default_rng(0).random(n) < p).astype(np.int8)
     options = {"n_draws": 2, "n_bins": 8, "random_state": 0}
-    given = few_labels(y, found.p_consistent, found.prior, found.misfit, **options)
+    given = few_labels(y, result.p_consistent, result.prior, result.misfit, **options)
     assert given["labeled"]["100"] is None
     errors = given["few_labels"]
     assert errors["100"] is None
@@ -176,16 +176,16 @@ def rows(p):
 def test_the_held_out_labels_are_not_looked_at(tmp_path, capsys):
     """With the labels of one dataset turned round, its estimated prior and the weights stay."""
     votes = write_votes(tmp_path)
-    found = []
+    result = []
     turned = votes["label"].where(votes["dataset"] != "d1", 1 - votes["label"])
     for name, frame in (("a", votes), ("b", votes.assign(label=turned))):
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
         words = ["--votes", str(tmp_path / f"{name}.csv"), "--draws", "1", "--jobs", "1", "--json"]
         assert main([*words, "--out", str(tmp_path / name)]) == 0
-        found.append(json.loads(capsys.readouterr().out)["targets"][1])
-    assert found[0]["prior"]["estimate"] == found[1]["prior"]["estimate"]
-    assert found[0]["weights"] == found[1]["weights"]
-    assert found[0]["consistent"] == pytest.approx(1 - found[1]["consistent"])
+        result.append(json.loads(capsys.readouterr().out)["targets"][1])
+    assert result[0]["prior"]["estimate"] == result[1]["prior"]["estimate"]
+    assert result[0]["weights"] == result[1]["weights"]
+    assert result[0]["consistent"] == pytest.approx(1 - result[1]["consistent"])
 
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
@@ -231,10 +231,10 @@ def test_intervals_of_means_are_those_of_students_t():
                 "labeled": {},
             }
         )
-    found = summarize(targets)["deep_minus"]["best_judge"]
+    result = summarize(targets)["deep_minus"]["best_judge"]
     reach = 4.302653 * 0.01 / 3**0.5
-    assert found["balanced_accuracy"] == pytest.approx([0.02, 0.02 - reach, 0.02 + reach])
-    assert found["ece"] is None
+    assert result["balanced_accuracy"] == pytest.approx([0.02, 0.02 - reach, 0.02 + reach])
+    assert result["ece"] is None
 
 
 @pytest.mark.parametrize(

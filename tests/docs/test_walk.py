@@ -16,9 +16,9 @@ def test_the_page_names_every_file_and_function():
     A process of its own: what other tests warmed up is not on the way.
     """
     run = subprocess.run([sys.executable, "benchmarks/walk.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-    found = run.stdout[run.stdout.index("<!-- walk -->") :].strip()
-    assert found in (ROOT / "docs" / "walks.md").read_text(encoding="utf-8")
-    files, functions = map(int, re.findall(r"(\d+) files, (\d+) functions", found)[0])
+    result = run.stdout[run.stdout.index("<!-- walk -->") :].strip()
+    assert result in (ROOT / "docs" / "walks.md").read_text(encoding="utf-8")
+    files, functions = map(int, re.findall(r"(\d+) files, (\d+) functions", result)[0])
     assert files <= 15
     assert functions <= 120
 

@@ -58,7 +58,7 @@ def spread(patterns, counts, *, kind=LabelModel, seeds=20):
     return np.ptp([fitted.predict_proba(patterns)[:, 1] for fitted in fits], axis=0).max()
 
 
-@pytest.mark.parametrize("dataset", [found.name for found in published_datasets()])
+@pytest.mark.parametrize("dataset", [result.name for result in published_datasets()])
 def test_p_is_the_same_for_every_seed(dataset):
     """All columns of the paper's Table 2, 20 seeds: equal, where snorkel's 100 steps differ by a tenth and more."""
     split = hold_out(simulate_votes(0), dataset)

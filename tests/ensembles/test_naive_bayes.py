@@ -56,13 +56,13 @@ def test_the_recipe_says_whether_a_vote_for_0_is_a_token(recipe: str) -> None:
         ensemblers=["MultinomialNB"],
         calibrators=["none"],
     )
-    found = search(tasks, X)[0]
-    assert found.params.get("zeros", True) is (recipe == "deep")
+    result = search(tasks, X)[0]
+    assert result.params.get("zeros", True) is (recipe == "deep")
     seen = X if recipe == "paper" else tokens(X)
-    theirs = naive_bayes.MultinomialNB(alpha=found.params["alpha"]).fit(seen, y)
+    theirs = naive_bayes.MultinomialNB(alpha=result.params["alpha"]).fit(seen, y)
     if recipe == "paper":  # deep's weighs the classes alike
-        np.testing.assert_allclose(found.p, theirs.predict_proba(seen)[:, 1], rtol=0, atol=1e-9)
-    assert (np.corrcoef(found.p, theirs.predict_proba(seen)[:, 1])[0, 1]) > 0.99
+        np.testing.assert_allclose(result.p, theirs.predict_proba(seen)[:, 1], rtol=0, atol=1e-9)
+    assert (np.corrcoef(result.p, theirs.predict_proba(seen)[:, 1])[0, 1]) > 0.99
 
 
 def test_bernoulli_learns_from_votes_cast_alone() -> None:

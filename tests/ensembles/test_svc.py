@@ -71,8 +71,8 @@ def test_decisions_are_scikit_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     model = SVC().fit(X, y)
     votes = signed(X)
     monkeypatch.setattr("deep.ensembles._classifiers.BLOCK", 1_000)
-    found = _decisions(model.model_, model.model_.gamma, votes)
-    np.testing.assert_allclose(found, model.model_.decision_function(votes), atol=1e-12)
+    result = _decisions(model.model_, model.model_.gamma, votes)
+    np.testing.assert_allclose(result, model.model_.decision_function(votes), atol=1e-12)
 
 
 def many_rows(n: int) -> tuple[Any, Any, Any]:

@@ -68,7 +68,7 @@ def test_panels_less_a_judge_are_those_fitted_from_nothing():
     votes = votes_of([0.8, 0.7, 0.6, 0.55], n=60, seed=4)
     training = training_set(votes, RECIPES["deep"])
     report = panel_worth(votes)
-    for columns, found in ((range(4), 0), *((np.delete(range(4), j), j) for j in range(4))):
+    for columns, result in ((range(4), 0), *((np.delete(range(4), j), j) for j in range(4))):
         own = training.select(list(columns))
         p = out_of_fold("LogisticRegression", own)
         counts = own.cells.counts / own.cells.counts.sum(axis=0)
@@ -77,7 +77,7 @@ def test_panels_less_a_judge_are_those_fitted_from_nothing():
             whole = losses
             assert report.steps[0].log_loss == pytest.approx(losses.mean(), abs=1e-8)
         else:
-            rise = report.value[f"judge{found}"][0]
+            rise = report.value[f"judge{result}"][0]
             assert rise == pytest.approx((losses - whole).mean(), abs=1e-8)
 
 
@@ -91,7 +91,7 @@ def test_judges_are_chosen_without_the_data_that_they_are_measured_on(monkeypatc
         return chosen(rows, random_state)
 
     monkeypatch.setattr(_contribution, "chosen_judges", watched)
-    found = outer_worth(votes)
+    result = outer_worth(votes)
     assert [set(votes.dataset_names) - set(names) for names in seen] == [{name} for name in votes.dataset_names]
     losses, accuracies = [], []
     for name in votes.dataset_names:
@@ -99,10 +99,10 @@ def test_judges_are_chosen_without_the_data_that_they_are_measured_on(monkeypatc
         scores = fit(split.train).scores_of(split.test)
         losses.append(log_loss(split.test.labels, scores.p_consistent))
         accuracies.append(balanced_accuracy(split.test.labels, scores.decisions))
-    assert (found.parts, found.log_loss) == (4, pytest.approx(np.mean(losses)))
-    assert found.balanced_accuracy == pytest.approx(np.mean(accuracies))
-    assert found.increase_ci[0] <= found.loss_increase <= found.increase_ci[1]
-    assert found.gain_ci[0] <= found.gain <= found.gain_ci[1]
+    assert (result.parts, result.log_loss) == (4, pytest.approx(np.mean(losses)))
+    assert result.balanced_accuracy == pytest.approx(np.mean(accuracies))
+    assert result.increase_ci[0] <= result.loss_increase <= result.increase_ci[1]
+    assert result.gain_ci[0] <= result.gain <= result.gain_ci[1]
 
 
 def test_many_datasets_are_held_out_in_groups(monkeypatch):
@@ -110,7 +110,7 @@ def test_many_datasets_are_held_out_in_groups(monkeypatch):
     votes, seen = votes_of([0.8, 0.75, 0.6], n=40, datasets=14, seed=8), []
     monkeypatch.setattr(_contribution, "fit", lambda rows: seen.append(set(rows.dataset_names)) or fit(rows))
     steps = []
-    found = outer_worth(votes, step=lambda: steps.append(1))
+    result = outer_worth(votes, step=lambda: steps.append(1))
     names = votes.dataset_names
     groups = [{name for i, name in enumerate(names) if i % 6 == group} for group in range(6)]
     assert seen == [set(names) - group for group in groups]  # once: every judge is kept
@@ -120,7 +120,7 @@ def test_many_datasets_are_held_out_in_groups(monkeypatch):
         for model in [fit(votes.rows(~np.isin(votes.datasets, list(group))))]
         for part in (votes.rows(votes.datasets == name) for name in sorted(group))
     ]
-    assert (found.parts, len(steps), found.log_loss) == (14, 14, pytest.approx(np.mean(losses)))
+    assert (result.parts, len(steps), result.log_loss) == (14, 14, pytest.approx(np.mean(losses)))
 
 
 def test_the_judges_that_are_kept_are_fitted_without_the_others():
@@ -143,6 +143,6 @@ def test_the_judges_that_are_kept_are_fitted_without_the_others():
 @pytest.mark.parametrize("datasets", [1, 2])
 def test_few_datasets_are_measured_too(datasets):
     """One is cut into folds of rows, whole documents each; of two each is held out once."""
-    found = outer_worth(votes_of([0.8, 0.75, 0.5], n=200, datasets=datasets, seed=6))
-    assert found.parts == {1: 5, 2: 2}[datasets]
-    assert found.balanced_accuracy > 0.7
+    result = outer_worth(votes_of([0.8, 0.75, 0.5], n=200, datasets=datasets, seed=6))
+    assert result.parts == {1: 5, 2: 2}[datasets]
+    assert result.balanced_accuracy > 0.7

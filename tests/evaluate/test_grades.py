@@ -47,11 +47,11 @@ def test_each_level_is_counted_with_its_share_of_consistent_items():
 def test_judges_that_grade_are_compared_by_rank():
     """On the items that both answer, as SciPy does."""
     votes, numbers = graded()
-    found = panel_card(votes, n_boot=5, worth=False).rank_agreement
+    result = panel_card(votes, n_boot=5, worth=False).rank_agreement
     both = ~np.isnan(numbers[:, 0])
-    assert found[0, 1] == found[1, 0] == pytest.approx(spearmanr(numbers[both, 0], numbers[both, 1]).statistic)
-    assert found[0, 2] == pytest.approx(1.0)
-    assert found[3, 0] == pytest.approx(spearmanr(numbers[both, 0], numbers[both, 3]).statistic)
+    assert result[0, 1] == result[1, 0] == pytest.approx(spearmanr(numbers[both, 0], numbers[both, 1]).statistic)
+    assert result[0, 2] == pytest.approx(1.0)
+    assert result[3, 0] == pytest.approx(spearmanr(numbers[both, 0], numbers[both, 3]).statistic)
 
 
 def test_without_labels_levels_are_counted_alone():
@@ -76,8 +76,8 @@ def test_the_command_shows_grades_as_grades(tmp_path, capsys):
     path = tmp_path / "grades.csv"
     lines = ["dataset,item_id,label,grader,scorer,turned,voter"]
     for row, cells in enumerate(numbers.tolist()):
-        said = ",".join("" if np.isnan(cell) else repr(cell) for cell in cells)
-        lines.append(f"news,{row},{votes.labels[row]},{said}")
+        message = ",".join("" if np.isnan(cell) else repr(cell) for cell in cells)
+        lines.append(f"news,{row},{votes.labels[row]},{message}")
     path.write_text("\n".join(lines) + "\n")
     words = [str(path), "--n-boot", "5", "--no-worth", "--scale", "turned=5-1"]
     assert panel(words) == 0
@@ -87,5 +87,5 @@ def test_the_command_shows_grades_as_grades(tmp_path, capsys):
     at = numbers[:, 0] == 5
     assert f"{at.sum()} ({100 * votes.labels[at].mean():.0f})" in shown
     assert panel([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["levels"][4]["items"] == at.sum()
+    result = json.loads(capsys.readouterr().out)
+    assert result["levels"][4]["items"] == at.sum()

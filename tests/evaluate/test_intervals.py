@@ -29,9 +29,9 @@ def test_items_that_repeat_their_document_say_nothing_new(decided):
 def test_items_alone_have_the_bootstrap_over_items(decided):
     """Up to the draws."""
     labels, decisions = decided
-    found = bootstrap_balanced_accuracy(labels, decisions, documents=np.arange(200), n_boot=20_000)
-    assert found == pytest.approx(bootstrap_balanced_accuracy(labels, decisions), abs=0.005)
-    assert found[0] < balanced_accuracy(labels, decisions) < found[1]
+    result = bootstrap_balanced_accuracy(labels, decisions, documents=np.arange(200), n_boot=20_000)
+    assert result == pytest.approx(bootstrap_balanced_accuracy(labels, decisions), abs=0.005)
+    assert result[0] < balanced_accuracy(labels, decisions) < result[1]
 
 
 def test_no_interval_without_both_classes():

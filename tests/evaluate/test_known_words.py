@@ -46,8 +46,8 @@ def test_without_labels_other_panels_tell_of_the_order():
         "On 19 panels of other judges, without labels: in the lowest tenth"
     )
     model = fit(votes.rows(votes.datasets != "c"))
-    said = order_words(model)
-    assert said.startswith("On 2 training datasets, each left out in turn: in the lowest tenth of P ")
+    message = order_words(model)
+    assert message.startswith("On 2 training datasets, each left out in turn: in the lowest tenth of P ")
     mine = votes.rows(votes.datasets == "c")
     assert order_words(model.adapted(mine, mine.labels)) is None
 
@@ -56,11 +56,11 @@ def test_few_training_datasets_ask_for_ten_labels():
     """By the widest interval; not from four datasets on, nor where the share is known or carried over."""
     votes = votes_of(list("abcde"))
     prior = PriorEstimate(0.6, 0.35, 0.83)
-    said = "The share may be wrong by ± 24 points; ten labels of random items reduce this to about ± 17."
+    message = "The share may be wrong by ± 24 points; ten labels of random items reduce this to about ± 17."
     for names in ("a", "ab", "abc"):
-        assert label_words(fit(votes.rows(np.isin(votes.datasets, list(names)))), [prior]) == said
+        assert label_words(fit(votes.rows(np.isin(votes.datasets, list(names)))), [prior]) == message
     one = fit(votes.rows(votes.datasets == "a"))
-    assert label_words(one, [PriorEstimate(0.6, 0.5, 0.7), prior]) == said
+    assert label_words(one, [PriorEstimate(0.6, 0.5, 0.7), prior]) == message
     assert label_words(one, [PriorEstimate(0.6, 0.6, 0.6), PriorEstimate(0.6, 0.0, 1.0)]) is None
     assert label_words(fit(votes), [prior]) is None
 
@@ -108,10 +108,10 @@ def test_score_shows_the_claims_of_the_lowest_p(tmp_path, capsys):
 def test_sure_is_more_than_one_side_of_the_threshold():
     """Just below a high threshold most decisions of inconsistent are wrong: none of these is sure."""
     misfit = Misfit(np.array([0.0, 1.0]), np.diag([0.01, 0.001]), 10, 0.0, np.array([0.0, 1.0]))
-    found = Scores(np.array([-3.0, 0.5, 1.0, 4.0]), PriorEstimate(0.84, 0.8, 0.9, intercept=0.0), misfit)
-    assert 0.49 < found.threshold < 0.51
-    assert found.sure.tolist() == [True, False, True, True]
-    high = Scores(found.log_odds, PriorEstimate(0.84, 0.8, 0.9, intercept=0.0), misfit, context_weight=1.0)
+    result = Scores(np.array([-3.0, 0.5, 1.0, 4.0]), PriorEstimate(0.84, 0.8, 0.9, intercept=0.0), misfit)
+    assert 0.49 < result.threshold < 0.51
+    assert result.sure.tolist() == [True, False, True, True]
+    high = Scores(result.log_odds, PriorEstimate(0.84, 0.8, 0.9, intercept=0.0), misfit, context_weight=1.0)
     assert high.threshold > 0.8
     assert high.decisions.tolist() == [False, False, False, True]
     assert high.sure.tolist() == [True, False, False, True]

@@ -25,13 +25,13 @@ def model():
 
 def test_counts_and_shares(model):
     """Rows are counted, and shares are means over datasets, so that the large one does not own them."""
-    found = likeness(model, [1, 0, -1])
-    assert (found.rows, found.datasets, found.alike) == (50, 2, 8)
-    assert (found.n_voters, found.n_votes, found.n_consistent) == (3, 2, 1)
-    assert found.as_few_votes == pytest.approx((3 / 5 + 0) / 2)
-    assert found.as_split == pytest.approx((1 / 5 + 0) / 2)
-    assert not found.unusual
-    assert found.sentences() == [
+    result = likeness(model, [1, 0, -1])
+    assert (result.rows, result.datasets, result.alike) == (50, 2, 8)
+    assert (result.n_voters, result.n_votes, result.n_consistent) == (3, 2, 1)
+    assert result.as_few_votes == pytest.approx((3 / 5 + 0) / 2)
+    assert result.as_split == pytest.approx((1 / 5 + 0) / 2)
+    assert not result.unusual
+    assert result.sentences() == [
         "8 of the 50 training rows (2 datasets) have exactly these votes.",
         "2 of 3 judges voted; as few or fewer voted on 30 % of the training rows.",
         "The votes split 1 to 1; 10 % of the training rows are split as much or more.",
@@ -48,9 +48,9 @@ def test_counts_and_shares(model):
 )
 def test_few_votes_are_unusual(model, votes, said):
     """No training row has fewer than two."""
-    found = likeness(model, votes)
-    assert found.unusual
-    assert found.sentences()[:2] == [said, "None of the 50 training rows (2 datasets) has exactly these votes."]
+    result = likeness(model, votes)
+    assert result.unusual
+    assert result.sentences()[:2] == [said, "None of the 50 training rows (2 datasets) has exactly these votes."]
 
 
 def test_disagreement_is_unusual_where_there_never_was_any():
@@ -58,9 +58,9 @@ def test_disagreement_is_unusual_where_there_never_was_any():
     votes = np.array([[1, 1], [0, 0]] * 20)
     with pytest.warns(DeepWarning, match="equals the label on all 40 rows"):
         model = fit(VoteMatrix(votes, [str(i) for i in range(40)], NAMES[:2], ["news"] * 40, votes[:, 0]))
-    said = likeness(model, [1, 0]).sentences()
-    assert said[0] == "UNUSUAL: judges disagree as much on hardly any training row."
-    assert "40 training rows (1 dataset)" in said[1]
+    message = likeness(model, [1, 0]).sentences()
+    assert message[0] == "UNUSUAL: judges disagree as much on hardly any training row."
+    assert "40 training rows (1 dataset)" in message[1]
 
 
 @pytest.mark.parametrize("votes", [[1, 0], [1, 0, 2]])

@@ -40,9 +40,9 @@ def p_value(found):
 @pytest.mark.parametrize("of_document", [0.0, 1.5])
 def test_alarms_are_rare_and_differences_found(of_document):
     """At a level of 10 %: 5 to 14 % of pairs that are alike, and more of those that are not than labels alone find."""
-    rng, alarms, found, plain = np.random.default_rng(0), [], [], []
+    rng, alarms, result, plain = np.random.default_rng(0), [], [], []
     for _ in range(120):
-        for gap, kept in ((0.0, alarms), (1.1, found)):
+        for gap, kept in ((0.0, alarms), (1.1, result)):
             p, y, system, document = two_systems(rng, gap, of_document=of_document)
             labels = labeled(rng, y, system, 50)
             kept.append(p_value(joint_shares(p, labels, MISFIT, systems=system, documents=document)) < 0.1)
@@ -50,7 +50,7 @@ def test_alarms_are_rare_and_differences_found(of_document):
         error = np.sqrt(sum(mean * (1 - mean) for mean in means) / 50)
         plain.append(abs(means[0] - means[1]) > 1.645 * error)
     assert 0.03 <= np.mean(alarms) <= 0.14, np.mean(alarms)
-    assert np.mean(found) > np.mean(plain) + 0.02, (np.mean(found), np.mean(plain))
+    assert np.mean(result) > np.mean(plain) + 0.02, (np.mean(result), np.mean(plain))
 
 
 def test_few_labels_do_not_make_a_panel_right():
@@ -60,19 +60,19 @@ def test_few_labels_do_not_make_a_panel_right():
     p = np.where(system == 0, p, p / 3)
     widths = []
     for n in (0, 2, 50, 150):
-        found = joint_shares(p, labeled(rng, y, system, n), MISFIT, systems=system, documents=document)
-        widths.append(np.sqrt(CONTRAST @ found.sampling @ CONTRAST))
+        result = joint_shares(p, labeled(rng, y, system, n), MISFIT, systems=system, documents=document)
+        widths.append(np.sqrt(CONTRAST @ result.sampling @ CONTRAST))
     assert widths[1] > widths[0] / 2
     assert widths[2] > widths[3]
-    assert p_value(found) > 0.1
+    assert p_value(result) > 0.1
 
 
 def test_without_labels_the_tests_know_what_the_misfit_knows():
     """The two covariances are one then, and wider than that of drawing documents."""
     p, y, system, document = two_systems(np.random.default_rng(2), 0.0)
-    found = joint_shares(p, np.full(len(y), -1), MISFIT, systems=system, documents=document)
-    np.testing.assert_allclose(found.sampling, found.covariance)
-    assert CONTRAST @ found.covariance @ CONTRAST > 4 * CONTRAST @ found.drawn @ CONTRAST
+    result = joint_shares(p, np.full(len(y), -1), MISFIT, systems=system, documents=document)
+    np.testing.assert_allclose(result.sampling, result.covariance)
+    assert CONTRAST @ result.covariance @ CONTRAST > 4 * CONTRAST @ result.drawn @ CONTRAST
 
 
 @pytest.mark.parametrize("of_items", [True, False])
@@ -83,9 +83,9 @@ def test_intervals_cover_the_share_of_the_items_or_of_the_system(of_items):
         p, y, system, document = two_systems(rng, 0.0, of_document=1.0)
         mine = system == 0
         labels = labeled(rng, y, system, 60)[mine]
-        found = joint_shares(p[mine], labels, MISFIT, documents=document[mine], of_items=of_items)
+        result = joint_shares(p[mine], labels, MISFIT, documents=document[mine], of_items=of_items)
         truth = y[mine].mean() if of_items else 0.6929
-        inside.append(abs(found.estimate[0] - truth) < 1.645 * np.sqrt(found.covariance[0, 0]))
+        inside.append(abs(result.estimate[0] - truth) < 1.645 * np.sqrt(result.covariance[0, 0]))
     assert 0.85 <= np.mean(inside) <= 0.97, np.mean(inside)
 
 
@@ -111,16 +111,16 @@ def test_ranks_pairs_and_notes(model):
     fitted, target, systems = model
     hidden = Target(target.votes.with_columns(labels=np.full(len(systems), -1)))
     for shown, notes in ((hidden, 1), (target, 0)):
-        found = compare_systems(fitted, shown, systems.tolist(), tell=0.1)
-        assert [one.rank for one in found.systems] == [1, 2, 3]
-        assert all(one.rank_low <= one.rank <= one.rank_high for one in found.systems)
-        assert sum(one.best for one in found.systems) == pytest.approx(1)
-        assert len(found.pairs) == 3
-        assert all(pair.difference >= 0 and pair.p_holm >= pair.p_value for pair in found.pairs)
-        assert len(found.notes) == notes
-        assert len(list(found.lines())) == 12 + notes
+        result = compare_systems(fitted, shown, systems.tolist(), tell=0.1)
+        assert [one.rank for one in result.systems] == [1, 2, 3]
+        assert all(one.rank_low <= one.rank <= one.rank_high for one in result.systems)
+        assert sum(one.best for one in result.systems) == pytest.approx(1)
+        assert len(result.pairs) == 3
+        assert all(pair.difference >= 0 and pair.p_holm >= pair.p_value for pair in result.pairs)
+        assert len(result.notes) == notes
+        assert len(list(result.lines())) == 12 + notes
     wider = compare_systems(fitted, target, systems.tolist(), level=0.99)
-    assert wider.pairs[0].high > found.pairs[0].high
+    assert wider.pairs[0].high > result.pairs[0].high
     tenth, fifth = (
         compare_systems(fitted, target, systems.tolist(), tell=d).pairs[0].labels_to_tell for d in (0.1, 0.2)
     )
@@ -130,9 +130,9 @@ def test_ranks_pairs_and_notes(model):
 def test_a_difference_that_these_documents_cannot_tell(model):
     """Half a point: from so few documents no number of labels tells it."""
     fitted, target, systems = model
-    found = compare_systems(fitted, target, systems.tolist(), tell=0.005)
-    assert found.pairs[0].labels_to_tell is None
-    assert any(line.endswith("no number") for line in found.lines())
+    result = compare_systems(fitted, target, systems.tolist(), tell=0.005)
+    assert result.pairs[0].labels_to_tell is None
+    assert any(line.endswith("no number") for line in result.lines())
 
 
 def test_faults_are_told(model, tmp_path):

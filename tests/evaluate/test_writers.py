@@ -29,8 +29,8 @@ def written(rng, n=600, *, favour=0.0, better=0.0, labels=50):
 
 def bias(table, writers):
     """Return how the first judge treats its own family."""
-    (found,) = panel_card(table, n_boot=1, limit=0, worth=False, writers=writers).own_family
-    return found
+    (result,) = panel_card(table, n_boot=1, limit=0, worth=False, writers=writers).own_family
+    return result
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,24 @@ def test_families(name, family):
 def test_a_favoured_family_is_found_with_fifty_labels():
     """In 8 of 10 draws where two of three bad texts of it pass; where nothing is favoured in one of ten at most."""
     rng = np.random.default_rng(0)
-    found = [bias(*written(rng, favour=0.7)) for _ in range(30)]
-    assert np.mean([one.bias_ci[0] > 0 for one in found]) >= 0.8
-    assert np.mean([0.15 < one.bias < 0.4 for one in found]) >= 0.8
+    result = [bias(*written(rng, favour=0.7)) for _ in range(30)]
+    assert np.mean([one.bias_ci[0] > 0 for one in result]) >= 0.8
+    assert np.mean([0.15 < one.bias < 0.4 for one in result]) >= 0.8
     alike = [bias(*written(rng, better=0.2)) for _ in range(40)]
     assert np.mean([one.bias_ci[0] > 0 or one.bias_ci[1] < 0 for one in alike]) <= 0.1
-    assert found[0].n_labels == 50
-    assert (found[0].family, found[0].n_own, found[0].n_others) == ("gpt", 300, 300)
-    (says,) = own_family_words(found[:1])
+    assert result[0].n_labels == 50
+    assert (result[0].family, result[0].n_own, result[0].n_others) == ("gpt", 300, 300)
+    (says,) = own_family_words(result[:1])
     assert says.startswith("strict@0a1b2c3d/openai/gpt-4o favours texts of the same LLM family, gpt: +")
     assert list(own_family_words(alike[:1])) == ["None of 1 judges clearly favours texts by LLMs of the same family."]
 
 
 def test_without_labels_no_bias_is_told():
     """But how often the judge says 1 of its own and of others is."""
-    found = bias(*written(np.random.default_rng(1), favour=0.7, labels=0))
-    assert np.isnan(found.bias)
-    assert found.says_own > found.says_others + 0.1
-    assert list(own_family_words([found])) == [
+    result = bias(*written(np.random.default_rng(1), favour=0.7, labels=0))
+    assert np.isnan(result.bias)
+    assert result.says_own > result.says_others + 0.1
+    assert list(own_family_words([result])) == [
         "Testing whether judges favour their own LLM family needs 5 labels of each side."
     ]
     assert list(own_family_words([])) == []
@@ -101,10 +101,10 @@ def test_the_command_tells_and_leaves_out(path, capsys):
     assert "Judge by writer: % of votes for 1 (less the share of label 1, points)" in out
     assert "Meta-Llama-3.1-8B" in out
     assert panel([*words, "--json", "--exclude-own"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["judges"] == list(JUDGES)
-    assert found["own_family"] == []
-    assert [card["itself"]["coverage"] for card in found["cards"]] == [0.5, 1.0, 1.0]
+    result = json.loads(capsys.readouterr().out)
+    assert result["judges"] == list(JUDGES)
+    assert result["own_family"] == []
+    assert [card["itself"]["coverage"] for card in result["cards"]] == [0.5, 1.0, 1.0]
     pd.read_csv(path).drop(columns="generator").to_csv(path, index=False)
     assert panel([*words, "--exclude-own"]) == 2
     assert capsys.readouterr().err.startswith(

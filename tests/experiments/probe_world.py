@@ -56,12 +56,12 @@ def answer(asked):
 
 
 def _restyle(asked, texts):
-    said = sentences(texts["source"])[:4]
+    message = sentences(texts["source"])[:4]
     if "blog post" in asked.user:
-        return " ".join(said)
+        return " ".join(message)
     if "questions" in asked.user:
-        return "\n".join(f"Q: What of point {i}?\n{s}" for i, s in enumerate(said))
-    return "\n".join(["# Notes", *(f"- {s}" for s in said)])
+        return "\n".join(f"Q: What of point {i}?\n{s}" for i, s in enumerate(message))
+    return "\n".join(["# Notes", *(f"- {s}" for s in message)])
 
 
 def _insert(asked, texts):
@@ -82,8 +82,8 @@ def _invent(asked, texts):
 
 
 def _find(asked, texts):
-    said = sentences(texts["source"])
-    return {"reasoning": "", "evidence": [s for s in said if s == texts["claim"]] or said[:1]}
+    message = sentences(texts["source"])
+    return {"reasoning": "", "evidence": [s for s in message if s == texts["claim"]] or message[:1]}
 
 
 def _evaluate(asked, texts):

@@ -38,15 +38,15 @@ def run(tmp_path, capsys, lines, *more):
 
 def test_two_protocols(tmp_path, capsys):
     """Shares of equal pairs and alpha within, shares and kappa between, all by hand."""
-    found = run(tmp_path, capsys, ROWS)
-    classes, steps = found["within"]
+    result = run(tmp_path, capsys, ROWS)
+    classes, steps = result["within"]
     assert (steps["protocol"], steps["items"], steps["annotators"], steps["agreement"]) == ("steps", 4, 2, 3 / 4)
     assert steps["alpha"] == pytest.approx(1 - 7 * 2 / 30)
     assert steps["alpha low"] <= steps["alpha"] <= steps["alpha high"]
     # Pairs: 3 of 3, 1 of 3, 1 of 1, 1 of 3.
     assert (classes["items"], classes["annotators"], classes["agreement"]) == (4, 3, 6 / 10)
     # Item 4 has no commonest label under steps; of items 1, 2 and 3 the commonest are x x y and x y y.
-    (between,) = found["between"]
+    (between,) = result["between"]
     assert (between["protocols"], between["items"]) == ("classes / steps", 3)
     assert between["agreement"] == pytest.approx(2 / 3)
     assert between["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
@@ -54,16 +54,16 @@ def test_two_protocols(tmp_path, capsys):
 
 def test_one_protocol(tmp_path, capsys):
     """Nothing to compare it with; perfect agreement on one label leaves alpha undefined."""
-    found = run(tmp_path, capsys, ["1,steps,a,x", "1,steps,b,x"])
-    assert found["between"] == []
-    assert (found["within"][0]["agreement"], found["within"][0]["alpha"]) == (1, None)
+    result = run(tmp_path, capsys, ["1,steps,a,x", "1,steps,b,x"])
+    assert result["between"] == []
+    assert (result["within"][0]["agreement"], result["within"][0]["alpha"]) == (1, None)
 
 
 def test_protocols_without_a_common_item(tmp_path, capsys):
     """There is no agreement to tell."""
-    found = run(tmp_path, capsys, ["1,steps,a,x", "2,classes,a,x"])
-    assert found["between"] == [{"protocols": "classes / steps", "items": 0, "agreement": None, "kappa": None}]
-    assert all(row["agreement"] is None for row in found["within"])
+    result = run(tmp_path, capsys, ["1,steps,a,x", "2,classes,a,x"])
+    assert result["between"] == [{"protocols": "classes / steps", "items": 0, "agreement": None, "kappa": None}]
+    assert all(row["agreement"] is None for row in result["within"])
 
 
 def test_tables(tmp_path, capsys):

@@ -64,8 +64,8 @@ def table(case, name):
 def row(case, name, method):
     """Return the row of a method."""
     frame = table(case, name)
-    (found,) = frame[frame["method"] == method].to_dict("records")
-    return found
+    (result,) = frame[frame["method"] == method].to_dict("records")
+    return result
 
 
 def same(value, expected):
@@ -109,12 +109,12 @@ def test_every_measure_is_what_the_words_say(case, method):
     """Precision, recall and F1, overall, factual and cognitive."""
     frame = table(case, "metrics")
     for part, expected in MEASURES[method].items():
-        (found,) = frame[(frame["method"] == method) & (frame["part"] == part) & (frame["by"] == "words")].to_dict(
+        (result,) = frame[(frame["method"] == method) & (frame["part"] == part) & (frame["by"] == "words")].to_dict(
             "records"
         )
         for name, value in zip(("precision", "recall", "f1"), expected, strict=True):
-            assert same(found[name], value), (part, name, found[name])
-        assert (found["coverage"], found["open"]) == (1, 0)
+            assert same(result[name], value), (part, name, result[name])
+        assert (result["coverage"], result["open"]) == (1, 0)
     assert set(frame["method"]) == set(MEASURES)
 
 
@@ -138,10 +138,10 @@ def test_table_5(case):
     }
     assert list(table(case, "table5-ablation")["method"]) == list(rows)
     for name, method in rows.items():
-        found = row(case, "table5-ablation", name)
+        result = row(case, "table5-ablation", name)
         for part, (precision, recall, _) in MEASURES[method].items():
-            assert same(found[f"{part} precision"], precision)
-            assert same(found[f"{part} recall"], recall)
+            assert same(result[f"{part} precision"], precision)
+            assert same(result[f"{part} recall"], recall)
 
 
 def test_table_2(case):
@@ -161,11 +161,11 @@ def test_table_2(case):
 def test_tiers(case):
     """The judge's verdict beside the published one."""
     frame = table(case, "tiers")
-    found = {
+    result = {
         (r["published"], r["judged"]): r["sentences"]
         for r in frame[frame["method"] == "Tiered (threshold = 3) (tiny)"].to_dict("records")
     }
-    assert found == {
+    assert result == {
         ("faithful", "faithful"): 2,
         ("invented", "faithful"): 1,
         ("irrefutable", "irrefutable"): 1,
@@ -211,11 +211,11 @@ def test_shares_by_whose_labels_they_are(case):
     assert not list(case["run"].glob("figure8*"))
     rows = {r["labels"]: r for r in table(case, "shares-by-labels").to_dict("records")}
     assert rows["published labels"]["factual share"] == 3 / 7
-    found = {name: (r["factual hallucinated"], r["cognitive hallucinated"]) for name, r in rows.items()}
-    assert found["published labels"] == (1, 2)
-    assert found["Tiered (threshold = 2) (tiny)"] == (1, 3)
-    assert found["Tiered (threshold = 3) (tiny)"] == (0, 3)
-    assert len(found) == 5
+    result = {name: (r["factual hallucinated"], r["cognitive hallucinated"]) for name, r in rows.items()}
+    assert result["published labels"] == (1, 2)
+    assert result["Tiered (threshold = 2) (tiny)"] == (1, 3)
+    assert result["Tiered (threshold = 3) (tiny)"] == (0, 3)
+    assert len(result) == 5
 
 
 def test_sentences(case):
@@ -329,8 +329,8 @@ def test_an_encoder_is_a_baseline(tmp_path, capsys, neutral, rows):
     model = save_classifier(tmp_path / "nli")
     words = ["--encoder", str(model), "--neutral", neutral, "--out", str(tmp_path / "run"), "--json"]
     assert main(["--data", str(data), *words]) == 0
-    found = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "NLI"]
-    for method, name in zip(found, rows, strict=True):
+    result = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "NLI"]
+    for method, name in zip(result, rows, strict=True):
         assert re.fullmatch(rf"Pairwise NLI, {name} \(nli-max@[0-9a-f]{{8}}/nli\)", method["method"])
         assert method["parts"]["overall"]["coverage"] == 1
 
@@ -520,8 +520,8 @@ def test_the_published_release(data_home, tmp_path, capsys):
     faithful, hallucinated = (method["parts_by_sentences"] for method in results["methods"])
     for part, (every, bad) in {"factual": (783, 136), "cognitive": (454, 265), "overall": (1237, 401)}.items():
         assert (faithful[part]["precision"], faithful[part]["recall"], faithful[part]["f1"]) == (None, 0, 0)
-        found = hallucinated[part]
-        assert (found["precision"], found["recall"], found["f1"]) == (bad / every, 1, 2 * bad / (every + bad))
+        result = hallucinated[part]
+        assert (result["precision"], result["recall"], result["f1"]) == (bad / every, 1, 2 * bad / (every + bad))
 
 
 @pytest.mark.slow

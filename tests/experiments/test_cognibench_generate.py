@@ -60,9 +60,9 @@ def test_a_dialogue_is_asked_turn_by_turn_and_once(texts, tmp_path, capsys):
     assert rows[1]["claim"] == "big answers 3 of mill."
     assert {(row["model"], row["document_id"]) for row in rows} == {("big", "mill"), ("big", "dam")}
     assert rows[0]["persona"] != rows[2]["persona"]
-    said = [body["messages"][1]["content"] for body in bodies if body["model"] == "guest"]
-    assert any("message 1 of 2: begin with" in text for text in said)
-    assert any("message 2 of 2: ask for an opinion" in text for text in said)
+    message = [body["messages"][1]["content"] for body in bodies if body["model"] == "guest"]
+    assert any("message 1 of 2: begin with" in text for text in message)
+    assert any("message 2 of 2: ask for an opinion" in text for text in message)
     assert main(["label", "--data", str(out), "--llm", "big", "--out", str(tmp_path / "l"), "--dry-run"]) == 0
     assert "calls for 4 turns" in capsys.readouterr().out
 
@@ -71,16 +71,16 @@ def test_what_did_not_come_ends_a_dialogue_and_is_told(texts, tmp_path, capsys):
     """An empty answer leaves the turns before it; of several LLMs each has dialogues of its own."""
 
     def answer(body):
-        said = play(body)
-        return "" if said == "two answers 3 of dam." else said
+        message = play(body)
+        return "" if message == "two answers 3 of dam." else message
 
     out = tmp_path / "dialogues.jsonl"
     words = ["--turns", "2", "--asker", "guest", "--persona", "skeptic", "--json", "--out", str(out)]
     with FaultServer(reply=answer) as server:
         given = ["--texts", str(texts), "--llm", "one", "two", "--base-url", server.url]
         assert main(["generate", *given, *words]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["dialogues"], found["turns"], found["ended_early"]) == (4, 7, {"unparsable": 1})
+    result = json.loads(capsys.readouterr().out)
+    assert (result["dialogues"], result["turns"], result["ended_early"]) == (4, 7, {"unparsable": 1})
     names = [row["example_id"] for row in written(out)]
     assert names == ["mill/one_0", "mill/one_1", "mill/two_0", "mill/two_1", "dam/one_0", "dam/one_1", "dam/two_0"]
     assert {row["persona"] for row in written(out)} == {"skeptic"}

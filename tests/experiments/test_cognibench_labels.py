@@ -173,8 +173,10 @@ def test_a_turn_with_an_open_sentence_teaches_nothing(tmp_path, capsys):
 
 def test_votes_become_training_data(tmp_path, capsys):
     """The labels that `deep ask --judge` leaves beside its votes; with two judges of sentences one must be named."""
-    said = [MILL, COAL, LOVED]
-    (tmp_path / "news.csv").write_text(f'source,claim,example_id\nA mill.,"{" ".join(said)}",7\nA mill.,{NOBODY},8\n')
+    message = [MILL, COAL, LOVED]
+    (tmp_path / "news.csv").write_text(
+        f'source,claim,example_id\nA mill.,"{" ".join(message)}",7\nA mill.,{NOBODY},8\n'
+    )
     with ScriptedLLM(script) as server:
         words = ["--judge", "auto", "tiered", "--llm", "tiny", "--base-url", server.url]
         assert votes_main([str(tmp_path / "news.csv"), *words, "--out", str(tmp_path / "v.parquet")]) == 0
@@ -283,9 +285,9 @@ def test_spans_of_a_table_reach_the_tables(tmp_path, capsys):
     (tmp_path / "fava.csv").write_text("turn_id,start,end\n7_en_0,25,30\n7_en_1,,\n9_en_0,1,2\n")
     words = ["--spans", str(tmp_path / "fava.csv"), "--out", str(tmp_path / "run"), "--json"]
     assert main(["--data", str(data), *words]) == 0
-    (found,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "spans"]
-    overall = found["parts"]["overall"]
-    assert (found["method"], overall["precision"], overall["coverage"]) == ("fava", 1, 1)
+    (result,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "spans"]
+    overall = result["parts"]["overall"]
+    assert (result["method"], overall["precision"], overall["coverage"]) == ("fava", 1, 1)
     assert overall["recall"] == 6 / 19
 
 
@@ -347,9 +349,9 @@ def test_figure_12(tmp_path, capsys):
     runs = [run_folder(tmp_path / f"r{i}", f1) for i, f1 in enumerate((0.2, 0.3, 0.4))]
     points = [f"100={runs[1]}", f"10={runs[0]}", f"1000={runs[2]}"]
     assert main(["curve", *points, "--out", str(tmp_path / "curve")]) == 0
-    said = capsys.readouterr().out
-    assert "overall: +10.00 points by ten times as many chats" in said
-    assert "Ten times the chats change F1 by +10.0 points, by a line through 3 sizes." in said
+    message = capsys.readouterr().out
+    assert "overall: +10.00 points by ten times as many chats" in message
+    assert "Ten times the chats change F1 by +10.0 points, by a line through 3 sizes." in message
     table = pd.read_csv(tmp_path / "curve" / "figure12-training-size.csv")
     assert table["training chats"].tolist() == [10, 100, 1000]
     assert table["overall"].tolist() == [0.2, 0.3, 0.4]
@@ -380,16 +382,16 @@ def write_weather(folder, n=40):
     folder.mkdir()
     dialogues, labels = [], {}
     for i in range(n):
-        said = [RAIN, SNOW] if i % 2 else [RAIN]
-        turn = f"<user> Day {i}? \n\n<assistant> {' '.join(said)}"
+        message = [RAIN, SNOW] if i % 2 else [RAIN]
+        turn = f"<user> Day {i}? \n\n<assistant> {' '.join(message)}"
         row = {"id": f"{i}_en_0", "dialogue": turn, "current_turn": turn, "turn_index": 0, "reference": RAIN}
         dialogues.append(row)
         empty = ("cognitive", "irrelevant", "misleading", "speculative", "realiable", "unequivocal")
         none = {f"{name}_list": [] for name in empty}
         lists = {
-            "factual_list": said,
-            "factual_hallu_list": said[1:],
-            "hallu_list": said[1:],
+            "factual_list": message,
+            "factual_hallu_list": message[1:],
+            "hallu_list": message[1:],
             "sentence_label_dict": {},
         }
         labels[f"{i}_en_0"] = {**none, **lists}
@@ -408,7 +410,7 @@ def test_label_train_detect(tmp_path, capsys):
         assert main(["label", "--data", str(data), *words]) == 0
     chats = tmp_path / "sft.jsonl"
     assert main(["export-sft", "--labels", str(tmp_path / "labeled"), "--out", str(chats)]) == 0
-    answers = [f'{{"hallucinated": {said}}}' for said in ("[]", f'["{SNOW}"]')]
+    answers = [f'{{"hallucinated": {printed}}}' for printed in ("[]", f'["{SNOW}"]')]
     prompt = json.loads(chats.read_text().splitlines()[0])["messages"][:2]
     words = {word for message in prompt for word in message["content"].split() if len(word) > 3 and word.isalpha()}
     save_causal(tmp_path / "base", words=[SNOW, RAIN, *answers, *sorted(words)])
@@ -424,8 +426,8 @@ def test_label_train_detect(tmp_path, capsys):
         with serving(tmp_path / name) as url:
             words = ["--llm", "tuned", "--judge", "listed", "--split", "test", "--base-url", url, "--json"]
             assert main(["--data", str(data), *words, "--out", str(tmp_path / f"run-{name}")]) == 0
-        (found,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "direct"]
-        f1[name] = (found["parts"]["overall"]["f1"], found["parts"]["overall"]["coverage"])
+        (result,) = [m for m in json.loads(capsys.readouterr().out)["methods"] if m["group"] == "direct"]
+        f1[name] = (result["parts"]["overall"]["f1"], result["parts"]["overall"]["coverage"])
     assert f1["tuned"] == (1, 1)
     assert f1["base"] == (None, 0)
     trained = len(chats.read_text().splitlines())

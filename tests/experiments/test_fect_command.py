@@ -120,10 +120,10 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     for metric, values in by_run.items():
         mean = sum(values) / 3
         sd = math.sqrt(sum((value - mean) ** 2 for value in values) / 2)
-        found = summary[*slips, metric]
-        assert (found["n_runs"], found["mean"], found["sd"]) == (3, close(mean), close(sd))
-        assert found["high"] == pytest.approx(mean + T_2 * sd / math.sqrt(3), rel=1e-9)
-        assert found["low"] == pytest.approx(mean - T_2 * sd / math.sqrt(3), rel=1e-9)
+        result = summary[*slips, metric]
+        assert (result["n_runs"], result["mean"], result["sd"]) == (3, close(mean), close(sd))
+        assert result["high"] == pytest.approx(mean + T_2 * sd / math.sqrt(3), rel=1e-9)
+        assert result["low"] == pytest.approx(mean - T_2 * sd / math.sqrt(3), rel=1e-9)
 
     repeats = {(c["model"], c["prompt"]): c for c in results["consistency"]}
     assert (repeats[slips]["n_flipped"], repeats[slips]["n_repeated"]) == (2, 6)
@@ -139,18 +139,18 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
     lossy = repeats["beta", "3d-ttc"]
     assert [lossy[name] for name in ("n_items", "n_repeated", "n_flipped", "no_vote", "alpha")] == [6, 5, 0, 4, 1.0]
 
-    said = re.sub(" +", " ", capsys.readouterr().out)
-    assert re.search(r"\nreport: open \S+/report\.html\n$", said)
-    assert said.splitlines()[1].startswith(
+    message = re.sub(" +", " ", capsys.readouterr().out)
+    assert re.search(r"\nreport: open \S+/report\.html\n$", message)
+    assert message.splitlines()[1].startswith(
         "2 of 6 claims are non-factual by label; alpha (3d) finds them best, F1 1.00"
     )
-    assert "alpha - 0.33 ± 0.00 1.00 ± 0.00 0.89 ± 0.19" in said
+    assert "alpha - 0.33 ± 0.00 1.00 ± 0.00 0.89 ± 0.19" in message
     assert "| alpha | - | 0.33 ± 0.00 | **1.00 ± 0.00** | 0.89 ± 0.19 |" in (out / "report.md").read_text("utf-8")
-    assert "4 verdicts are without a vote (1 on non-factual claims)" in said
-    assert "2 of 6 (33.3 %)" in said
+    assert "4 verdicts are without a vote (1 on non-factual claims)" in message
+    assert "2 of 6 (33.3 %)" in message
     shown = re.search(r"```text\n(2 of 6 claims.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
     shown = re.sub(" +", " ", shown)
-    assert all(line in said.splitlines() for line in shown.splitlines()), "the guide shows what is printed"
+    assert all(line in message.splitlines() for line in shown.splitlines()), "the guide shows what is printed"
     verdicts = pd.read_csv(out / "verdicts.csv")
     lost = verdicts[verdicts["vote"] == -1]
     assert sorted(lost["reason"]) == ["refused", "truncated", "unparsable", "unparsable"]
@@ -159,14 +159,14 @@ def test_every_figure_is_the_one_worked_out_by_hand(claims, capsys):
 
 def test_xml_gives_the_same_verdicts(claims):
     """The form of the answers changes neither votes nor parts."""
-    found = []
+    result = []
     for output in ("json", "xml"):
         with ScriptedLLM(script) as server:
             assert main(command(claims, server.url, "--llm", "alpha", "--runs", "1", "--output", output)) == 0
         verdicts = pd.read_csv(claims.with_name("fect") / "verdicts.csv")
-        found.append(verdicts.set_index(["prompt", "item_id"])["vote"])
-    pd.testing.assert_series_equal(*found)
-    assert found[0].groupby("prompt").sum().to_dict() == {"3d": 4, "3d-ttc": 4, "basic": 6, "basic-ttc": 0}
+        result.append(verdicts.set_index(["prompt", "item_id"])["vote"])
+    pd.testing.assert_series_equal(*result)
+    assert result[0].groupby("prompt").sum().to_dict() == {"3d": 4, "3d-ttc": 4, "basic": 6, "basic-ttc": 0}
 
 
 @pytest.mark.figures
@@ -272,9 +272,9 @@ def test_what_it_refuses_is_one_line(claims, capsys, words, complaint):
     """Status 2, nothing sent, nothing written."""
     words = [word.replace("CLAIMS", str(claims)) for word in words]
     assert main(command(claims, "http://127.0.0.1:9/v1", "--llm", "alpha", *words)) == 2
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert complaint in message
+    assert message.count("\n") == 1
     assert not claims.with_name("fect").exists()
 
 
@@ -292,9 +292,9 @@ def test_a_file_in_another_layout_is_named_by_its_option(tmp_path, capsys):
         if content is not None:
             (tmp_path / name).write_bytes(content)
         assert main(command(tmp_path / name, "http://127.0.0.1:9/v1", "--llm", "alpha")) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("error: `data` must ")
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert message.startswith("error: `data` must ")
+        assert message.count("\n") == 1
     assert not (tmp_path / "fect").exists()
 
 
@@ -339,7 +339,7 @@ def test_vote_files_are_runs_of_their_voters(claims, tmp_path, capsys):
     second = write_votes(tmp_path / "b.csv", given((1, 1, 1, 1, 0, 0), (1, 1, 1, 1, 0, 0)), voters[:2])
     words = ["--data", str(claims), "--votes", str(first), str(second), "--out", str(tmp_path / "fect")]
     assert main([*words, "--ensembler", "MajorityLabelVoter"]) == 0
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     summary = pd.read_csv(tmp_path / "fect" / "summary.csv").set_index(["model", "prompt", "metric"])
     f1 = [0.5, 1.0]
     half = 12.706204736432095 * (0.5 / math.sqrt(2)) / math.sqrt(2)
@@ -347,11 +347,11 @@ def test_vote_files_are_runs_of_their_voters(claims, tmp_path, capsys):
     assert (o1["n_runs"], o1["mean"]) == (2, close(sum(f1) / 2))
     assert o1["high"] - o1["mean"] == pytest.approx(half, rel=1e-9)
     assert summary.loc[("lexical-numbers", "no prompt", "precision"), "mean"] == close((1 / 2 + 1) / 2)
-    assert "o1 0.75 ± 0.35 -" in re.sub(" +", " ", said)
+    assert "o1 0.75 ± 0.35 -" in re.sub(" +", " ", message)
     # Where the two disagree there is no vote; of the two non-factual claims the first run calls one, the second both.
     assert summary.loc[("MajorityLabelVoter of 2", "no prompt", "f1"), "n_runs"] == 2
     assert summary.loc[("MajorityLabelVoter of 2", "no prompt", "recall"), "mean"] == close((1 / 2 + 1) / 2)
-    assert "as printed" not in said
+    assert "as printed" not in message
 
 
 def test_a_model_file_decides_by_its_rule(claims, tmp_path):
@@ -365,8 +365,8 @@ def test_a_model_file_decides_by_its_rule(claims, tmp_path):
     loaded = deep.load(model)
     matrix = deep.read_votes(votes)
     verdicts = pd.read_csv(tmp_path / "fect" / "verdicts.csv").set_index(["model", "prompt"])
-    found = loaded.scores_of(matrix)
-    assert verdicts.loc[("model", "balanced"), "vote"].tolist() == (found.p_consistent >= found.threshold).tolist()
+    result = loaded.scores_of(matrix)
+    assert verdicts.loc[("model", "balanced"), "vote"].tolist() == (result.p_consistent >= result.threshold).tolist()
 
 
 def test_judges_that_need_no_llm_stand_beside_those_asked(claims, tmp_path):
@@ -416,8 +416,8 @@ def test_what_cannot_be_scored_is_one_line(claims, tmp_path, capsys):
             (["--votes", str(mine), "--rpm", "-1"], "`rpm` must be given where LLMs are asked. Got it without"),
         ):
             assert main(["--data", str(claims), "--out", str(tmp_path / "fect"), *words]) == 2
-            said = capsys.readouterr().err.splitlines()
-            assert complaint in said[-1]
+            message = capsys.readouterr().err.splitlines()
+            assert complaint in message[-1]
         assert server.count == 0
     assert not (tmp_path / "fect" / "results.json").exists()
 
@@ -427,9 +427,9 @@ def test_printed_tables_stand_beside_those_of_the_benchmark(data_home, tmp_path,
     monkeypatch.setenv("DEEP_DATA_HOME", str(data_home))
     out = tmp_path / "fect"
     assert main(["--data", "fect", "--lexical", "numbers", "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "Table 4 as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and" in said
-    assert "o1 0.80 ± 0.01 0.80 ± 0.02 0.85 ± 0.01 0.86 ± 0.02" in re.sub(" +", " ", said)
+    message = capsys.readouterr().out
+    assert "Table 4 as printed (Shin et al. 2025, arXiv:2508.00889, ten runs a model and" in message
+    assert "o1 0.80 ± 0.01 0.80 ± 0.02 0.85 ± 0.01 0.86 ± 0.02" in re.sub(" +", " ", message)
     printed = pd.read_csv(out / "table-2-f1-printed.csv", index_col="model", dtype=str)
     assert len(printed) == 17
     assert printed.loc["HallOumi-8B"].tolist() == ["-", "0.60 ± 0.00", "-", "-"]
@@ -445,9 +445,9 @@ def test_a_judge_that_seldom_votes_is_no_best(claims, tmp_path, capsys):
     rows = given((1, 1, 1, 0, 0, 0), ("", "", "", "", 0, ""))
     votes = write_votes(tmp_path / "v.csv", rows, ("full", "rare"))
     assert main(["--data", str(claims), "--votes", str(votes), "--out", str(tmp_path / "fect")]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "full (no prompt) finds them best, F1 0.80 (one run), of 1 judges." in said
-    assert "Of 2 judges 1 vote on less than half of the claims and are not compared." in said
+    message = " ".join(capsys.readouterr().out.split())
+    assert "full (no prompt) finds them best, F1 0.80 (one run), of 1 judges." in message
+    assert "Of 2 judges 1 vote on less than half of the claims and are not compared." in message
     told = (tmp_path / "fect" / "report.md").read_text(encoding="utf-8")
     assert "| full | **0.80** |" in told
     assert "| rare | 1.00 (all: 0.67, 17 % of claims) |" in told, "1 of 2 found, and nothing else called"

@@ -38,12 +38,12 @@ WEIGHTINGS = ("uniform", "dataset-class")
 def test_best_threshold_is_as_good_as_any(rows):
     """No threshold among all that differ has a better weighted balanced accuracy."""
     scores, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    found = best_threshold(scores, y.astype(np.int8), w)
+    result = best_threshold(scores, y.astype(np.int8), w)
 
     def accuracy(t):
         return balanced_accuracies((scores >= t)[:, None], y.astype(np.int8), w)[0]
 
-    assert accuracy(found) == pytest.approx(max(accuracy(t) for t in [*np.unique(scores), np.inf]))
+    assert accuracy(result) == pytest.approx(max(accuracy(t) for t in [*np.unique(scores), np.inf]))
 
 
 def test_threshold_of_scores_without_a_class_is_nan():
@@ -71,12 +71,12 @@ def split():
 
 def test_best_prompt_is_chosen_on_training_data(split):
     """'good' is right on all training rows, so it stands as best prompt although it loses on the test set."""
-    found = {(b.kind, b.name): b.row(split.test.labels, n_boot=200, random_state=0) for b in vote_baselines(split)}
+    result = {(b.kind, b.name): b.row(split.test.labels, n_boot=200, random_state=0) for b in vote_baselines(split)}
     # On t the labels are 1 0 1 0; 'good' votes 0 1 1 0 (one of two right in each class), 'lucky' 1 0 1 0.
-    assert found["best_prompt", "good"]["balanced_accuracy"] == 0.5
-    assert found["prompt", "lucky"]["balanced_accuracy"] == 1.0
+    assert result["best_prompt", "good"]["balanced_accuracy"] == 0.5
+    assert result["prompt", "lucky"]["balanced_accuracy"] == 1.0
     # Majority of two with ties to consistent: 1 1 1 0 against 1 0 1 0.
-    majority = found["majority", "majority vote"]
+    majority = result["majority", "majority vote"]
     assert (majority["balanced_accuracy"], majority["recall"]) == (0.75, 1.0)
     assert majority["precision"] == pytest.approx(2 / 3)
 
@@ -164,16 +164,16 @@ def test_the_best_judge_with_its_context_is_a_stack_of_one(with_scores):
     soft = votes.labels[:, None] + noise
     table = ScoreTable(soft, votes.item_ids, ("x", "y", "z"), votes.datasets, votes.labels) if with_scores else None
     groups = held.train.datasets.astype(str)
-    found = context_baseline(held, table, groups=groups)
+    result = context_baseline(held, table, groups=groups)
     train, test = joined(held, table) if with_scores else (held.train, held.test)
     scores = stack_scores(train, test, ["best-score" if with_scores else "best-judge"])
     # The first of four judges errs least often (LEANINGS), the score "y" has the least noise.
-    assert (found.kind, found.name) == ("best_judge_context", "y" if with_scores else "judge-0")
-    assert np.array_equal(found.p, scores.p_consistent)
-    assert np.array_equal(found.decisions, scores.log_odds >= 0)
-    row = found.row(held.test.labels, n_boot=200, random_state=0)
-    assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(held.test.labels, found.decisions))
-    assert row["log_loss"] == pytest.approx(sklearn_log_loss(held.test.labels, found.p))
+    assert (result.kind, result.name) == ("best_judge_context", "y" if with_scores else "judge-0")
+    assert np.array_equal(result.p, scores.p_consistent)
+    assert np.array_equal(result.decisions, scores.log_odds >= 0)
+    row = result.row(held.test.labels, n_boot=200, random_state=0)
+    assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(held.test.labels, result.decisions))
+    assert row["log_loss"] == pytest.approx(sklearn_log_loss(held.test.labels, result.p))
     assert set(METRICS) <= set(row)
 
 
@@ -184,9 +184,9 @@ def test_the_best_judge_of_a_table_of_grades_is_the_one_of_its_score():
     graded = votes.with_answers(votes.labels[:, None] + noise, ("x", "y", "z"))
     held = hold_out(graded, "c")
     assert held.train.answers is not None
-    found = context_baseline(held, None, groups=held.train.datasets.astype(str))
-    assert found.name == "y"
-    assert np.array_equal(found.p, stack_scores(held.train, held.test, ["best-score"]).p_consistent)
+    result = context_baseline(held, None, groups=held.train.datasets.astype(str))
+    assert result.name == "y"
+    assert np.array_equal(result.p, stack_scores(held.train, held.test, ["best-score"]).p_consistent)
 
 
 def test_a_context_needs_three_groups():
@@ -199,10 +199,10 @@ def test_metrics_of_decisions_that_are_not_p_at_a_half():
     """Balanced accuracy, precision and recall are of the decisions, the rest of P; unlabeled rows are left out."""
     labels = np.array([1, 1, 0, 0, -1], dtype=np.int8)
     p, decisions = np.array([0.4, 0.45, 0.1, 0.3, 0.9]), np.array([True, True, False, True, False])
-    found = decision_metrics(labels, p, decisions, n_bins=8, n_boot=200, random_state=0)
-    assert (found["balanced_accuracy"], found["precision"], found["recall"]) == (0.75, pytest.approx(2 / 3), 1.0)
-    assert found["auroc"] == 1.0
-    assert found["log_loss"] == pytest.approx(sklearn_log_loss(labels[:4], p[:4]))
+    result = decision_metrics(labels, p, decisions, n_bins=8, n_boot=200, random_state=0)
+    assert (result["balanced_accuracy"], result["precision"], result["recall"]) == (0.75, pytest.approx(2 / 3), 1.0)
+    assert result["auroc"] == 1.0
+    assert result["log_loss"] == pytest.approx(sklearn_log_loss(labels[:4], p[:4]))
     nothing = decision_metrics(np.full(5, -1), p, decisions, n_bins=8, n_boot=200, random_state=0)
     assert nothing == dict.fromkeys(METRICS)
 
@@ -223,12 +223,12 @@ def test_parts_are_the_stacks_that_one_would_fit_without_the_other(with_scores):
     options = {"groups": split.train.datasets, "fits": None, "n_bins": 8, "n_boot": 500, "random_state": 0}
     rows = {row["part"]: row for row in compare_parts(split, table, **options)}
     y = split.test.labels
-    for name, found in (
+    for name, result in (
         ("both", stack_scores(*joined(split, table))),
         ("prompts", stack_scores(split.train, split.test)),
     ):
-        assert rows[name]["log_loss"] == pytest.approx(sklearn_log_loss(y, found.p_consistent), rel=1e-12)
-        assert rows[name]["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, found.decisions))
+        assert rows[name]["log_loss"] == pytest.approx(sklearn_log_loss(y, result.p_consistent), rel=1e-12)
+        assert rows[name]["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, result.decisions))
     assert list(rows)[3:] == ["both less prompts", "both less encoders", "prompts less encoders"]
     for one, other in (("both", "prompts"), ("both", "encoders"), ("prompts", "encoders")):
         row = rows[f"{one} less {other}"]

@@ -275,9 +275,9 @@ def test_one_training_dataset_is_cut_into_five(loo, tmp_path):
 
 def test_scores_without_votes_are_refused(loo):
     """They are not laid beside simulated votes, whose items they do not share."""
-    status, _, said = loo("--test", "b", "--scores", "s.parquet")
+    status, _, message = loo("--test", "b", "--scores", "s.parquet")
     assert status == 2
-    assert "`votes` must be given beside tables of scores. Got `scores` 's.parquet' alone. Give --votes FILE" in said
+    assert "`votes` must be given beside tables of scores. Got `scores` 's.parquet' alone. Give --votes FILE" in message
 
 
 @pytest.mark.figures
@@ -378,11 +378,11 @@ def test_a_run_opens_with_its_verdict(ci, begin):
     ]
     run = {"test": "a", "recommended": figures, "baselines": [judge], "rows": chains}
     run["comparisons"] = [{"b": "best_prompt: strict", "ci": ci}, {"b": "majority: majority vote", "ci": [0.3, 0.4]}]
-    said = "\n".join(verdict_lines([run])).replace("\n  ", " ")
-    assert said.startswith(begin)
-    assert "(strict, chosen on training data) 65.0 %" in said
-    assert "OK calibrated. P is off by 5.0 points" in said
-    assert "Platt scaling lowers ECE in 1 of 2 chains of deep's recipe, mean 10.0 to 8.5" in said
+    message = "\n".join(verdict_lines([run])).replace("\n  ", " ")
+    assert message.startswith(begin)
+    assert "(strict, chosen on training data) 65.0 %" in message
+    assert "OK calibrated. P is off by 5.0 points" in message
+    assert "Platt scaling lowers ECE in 1 of 2 chains of deep's recipe, mean 10.0 to 8.5" in message
 
 
 def test_sizes_accept_commas_repeats_and_all(loo, tmp_path):

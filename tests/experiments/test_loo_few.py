@@ -30,21 +30,21 @@ def votes(tmp_path, monkeypatch):
 
 def test_the_study_stands_beside_the_usual_run(votes, tmp_path, capsys, undrawn):
     """What is not asked for costs and says nothing: all else in the results is the same, number by number."""
-    found = {}
+    result = {}
     for name, more in (("usual", []), ("few", ["--few", "1", "3"])):
         assert loo(["--test", "all", "--votes", str(votes), *QUICK, *more, "--out", str(tmp_path / name)]) == 0
-        found[name] = json.loads(capsys.readouterr().out)
-    study, answer = found["few"].pop("few"), found["few"].pop("verdict")
+        result[name] = json.loads(capsys.readouterr().out)
+    study, answer = result["few"].pop("few"), result["few"].pop("verdict")
     assert answer["suspect"].startswith("Trained on 1 of the datasets, deep has a log loss of ")
     assert "P is off by " in answer["trust"]
     assert {path.name for path in (tmp_path / "few").glob("few-*")} == {
         f"few-{name}.{suffix}" for name in ("datasets", "labels") for suffix in ("csv", "png", "svg")
     }
-    for results in found.values():
+    for results in result.values():
         results.pop("seconds")
         for run in results["runs"]:
             run.pop("seconds")
-    assert found["usual"] == found["few"]
+    assert result["usual"] == result["few"]
     assert [cell["training_datasets"] for cell in study["cells"]] == [1, 3]
     rivals = study["cells"][1]["rivals"]
     assert {"deep", "best judge", "majority", "the paper's recipe", "training prior"} <= set(rivals)
@@ -61,10 +61,10 @@ def test_the_tables_are_printed_with_one_to_three_training_datasets(votes, tmp_p
     """Where no number is given."""
     words = ["--test", "all", "--votes", str(votes), *QUICK[:-1], "--few", "--out", str(tmp_path / "out")]
     assert loo(words) == 0
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     for n in (1, 2, 3):
-        assert f"\nvotes, {n} training datasets (4 draws of 4 held-out datasets)" in said
-    assert "After labels: balanced accuracy" in said
+        assert f"\nvotes, {n} training datasets (4 draws of 4 held-out datasets)" in message
+    assert "After labels: balanced accuracy" in message
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_tables_are_printed_with_one_to_three_training_datasets(votes, tmp_p
 def test_faults_are_one_line(votes, tmp_path, capsys, words, message):
     """Nothing is written."""
     assert loo([*words, "--votes", str(votes), *QUICK, "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: {message}")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error: {message}")
+    assert printed.count("\n") == 1
     assert not (tmp_path / "out").exists()

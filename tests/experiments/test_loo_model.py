@@ -144,10 +144,10 @@ def test_what_is_shared_changes_nothing(tmp_path, shared, case):
     """Held out all in turn or one by one: the same P, bit for bit, though the pairs are fitted once."""
     votes, scores = read(write(tmp_path, case))
     settings = LooOptions(ensembler=["Stack"], n_boot=200)
-    found = run_all(settings, votes.dataset_names, votes, scores, ["x"], no_progress)
+    outcome = run_all(settings, votes.dataset_names, votes, scores, ["x"], no_progress)
     assert shared[0] == votes.dataset_names  # the members on the votes alone
     assert (len(shared) == 1) == (scores is None)  # answers beside them are mapped by the rows of each fit
-    for result in found[:3]:
+    for result in outcome[:3]:
         alone = leave_one_dataset_out(votes, result.results["test"], settings=settings, scores=scores)
         pd.testing.assert_frame_equal(result.scores, alone.scores, check_exact=True)
         for part in ("recommended", "parts"):
@@ -160,17 +160,17 @@ def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
     votes = small_votes([f"d{i:02}" for i in range(13)], n=24)
     given = {key: value if key == "sizes" else [value] for key, value in asked.items()}
     settings = LooOptions(**given, n_boot=100)
-    found = run_all(settings, votes.dataset_names, votes, None, ["x"], no_progress)
-    assert [result.results["test"] for result in found] == list(votes.dataset_names)
-    assert len({tuple(result.results["train"]) for result in found}) == 6
-    for result in found[::6]:
+    outcome = run_all(settings, votes.dataset_names, votes, None, ["x"], no_progress)
+    assert [result.results["test"] for result in outcome] == list(votes.dataset_names)
+    assert len({tuple(result.results["train"]) for result in outcome}) == 6
+    for result in outcome[::6]:
         test, trained = result.results["test"], list(result.results["train"])
         assert test not in trained
         model = fit(votes.rows(np.isin(votes.datasets, trained)), **asked)
         p = model.score(votes.rows(votes.datasets == test))
         np.testing.assert_allclose(p, result.scores["p_consistent"], rtol=0, atol=1e-12)
     assert (
-        "Held out together with 2 other datasets. Everything is learned on the other 10." in found[0].results["notes"]
+        "Held out together with 2 other datasets. Everything is learned on the other 10." in outcome[0].results["notes"]
     )
 
 
@@ -185,9 +185,9 @@ def test_where_patterns_are_many_seven_datasets_are_held_out_in_groups(monkeypat
 def test_twelve_datasets_are_held_out_one_by_one():
     """Nothing is said of groups then."""
     votes = small_votes([f"d{i:02}" for i in range(12)], n=24)
-    found = run_all(LooOptions(ensembler=["Average"], n_boot=100), votes.dataset_names, votes, None, [], no_progress)
-    assert all(len(result.results["train"]) == 11 for result in found)
-    assert not any("together" in note for result in found for note in result.results["notes"])
+    outcome = run_all(LooOptions(ensembler=["Average"], n_boot=100), votes.dataset_names, votes, None, [], no_progress)
+    assert all(len(result.results["train"]) == 11 for result in outcome)
+    assert not any("together" in note for result in outcome for note in result.results["notes"])
 
 
 def no_progress(name, steps):
@@ -280,10 +280,10 @@ def test_an_svm_that_is_fitted_to_draws_is_said(monkeypatch):
     """Where an SVC is in the table, and the distinct rows are more than it takes."""
     votes = small_votes()
     test, note = votes.dataset_names[-1], "SVC is fitted to 20 draws wherever its voters leave more distinct rows"
-    for most, name, said in ((20, "SVC", True), (20, "LDA", False), (4_000, "SVC", False)):
+    for most, name, message in ((20, "SVC", True), (20, "LDA", False), (4_000, "SVC", False)):
         monkeypatch.setattr("deep.ensembles._classifiers.MOST_ROWS", most)
-        found = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensembler=[name]))
-        assert any(line.startswith(note) for line in found.results["notes"]) is said
+        result = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensembler=[name]))
+        assert any(line.startswith(note) for line in result.results["notes"]) is message
 
 
 def test_seconds_are_shared_by_the_datasets_held_out():

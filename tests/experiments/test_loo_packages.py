@@ -33,9 +33,9 @@ def traced(function):
 
     def note(frame, event, arg):
         if event == "call":
-            found = re.search(r"site-packages/(\w+)", frame.f_code.co_filename)
-            if found is not None:
-                called[found[1]].add(frame.f_code.co_name)
+            result = re.search(r"site-packages/(\w+)", frame.f_code.co_filename)
+            if result is not None:
+                called[result[1]].add(frame.f_code.co_name)
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -64,13 +64,13 @@ def test_every_package_takes_part_where_the_last_lines_say_so(tmp_path, capsys):
     called = traced(lambda: loo(words))
     worked = {package for package, function in WORK.items() if function in called[package]}
     table = capsys.readouterr().out.partition("Which library did what\n")[2].partition("\n\n")[0]
-    said = dict(line.strip().split(": ", 1) for line in table.replace("\n    ", " ").splitlines())
-    assert list(said) == list(LIBRARIES)
+    message = dict(line.strip().split(": ", 1) for line in table.replace("\n    ", " ").splitlines())
+    assert list(message) == list(LIBRARIES)
     for package in WORK:
         name = MADE_BY.get(package, package)
         # The choice of voters may be RFE's for every size: then mRMR was asked, and no chain is its.
         if package != "mrmr":
-            assert (package in worked) == (said[name] != "no part here"), name
+            assert (package in worked) == (message[name] != "no part here"), name
         assert package in worked, name
     assert "openai" not in called or not called["openai"] & {"create", "request"}
-    assert said["openai"].startswith("nothing")
+    assert message["openai"].startswith("nothing")

@@ -169,7 +169,7 @@ def terminal_of_paper(claims, text):
         for line in block.splitlines():
             name, *cells = [*WORDS.finditer(line)] or [None]
             if name is not None and name[0] == "method":  # columns are aligned to the right
-                ends = {found.end(): found[0] for found in cells}
+                ends = {result.end(): result[0] for result in cells}
             for cell in cells[1:] if "this run" in line else ():
                 size, *calibrator = ends[cell.end()].split(", ")
                 if name[0] in ENSEMBLERS:

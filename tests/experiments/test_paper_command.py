@@ -153,7 +153,7 @@ def test_own_votes_of_the_literature_pool_are_rows_of_table_3(voter, row):
     }
     best = {**baseline, "kind": "other"}
     run = {"test": "mine", "baselines": [baseline], "rows": [], "recommended_paper": best, "recommended": best}
-    ours = [found["method"] for found in methods([run]) if found["origin"] == "this run"]
+    ours = [result["method"] for result in methods([run]) if result["origin"] == "this run"]
     assert ours[:-2] == ([] if row is None else [row])
 
 
@@ -168,7 +168,7 @@ def test_rivals_are_rivals(tmp_path, undrawn):
     for name in ("five-stars@0a1b2c3d/m", "deep-printed-luo@0a1b2c3d/m", "yes-no/gpt-4"):
         frame[name] = frame["label"]  # the best that there could be
     frame.to_csv(tmp_path / "with.csv", index=False)
-    found = {}
+    result = {}
     for name in ("votes", "with"):
         words = ["--votes", str(tmp_path / f"{name}.csv"), "--scores", str(scores), "--range", "enc2=-1:2"]
         words += ["--ensembler", "LogisticRegression", "--no-netcal", *CHEAP, "--out", str(tmp_path / name)]
@@ -176,13 +176,13 @@ def test_rivals_are_rivals(tmp_path, undrawn):
         runs = json.loads((tmp_path / name / "results.json").read_text(encoding="utf-8"))["runs"]
         centres = {b["name"]: b["threshold"] for b in runs[0]["baselines"] if b["threshold_from"] == "center"}
         assert centres == {"QAFactEval": 2.5, "enc2": 0.5}
-        found[name] = pd.read_csv(tmp_path / name / "figures.csv", dtype={"table": str}).drop(columns="votes")
-    ours = found["with"][found["with"]["origin"] == "this run"]
+        result[name] = pd.read_csv(tmp_path / name / "figures.csv", dtype={"table": str}).drop(columns="votes")
+    ours = result["with"][result["with"]["origin"] == "this run"]
     rivals = {"ChatGPT-Star (m)", "ChatGPT-ZS (m, the printed prompt)", "ChatGPT-ZS (gpt-4)"}
     added = ours["method"].isin(rivals)
     assert (set(ours[added]["method"]), set(ours[added]["table"])) == (rivals, {"3"})
     assert (ours[added]["value"] == 100).all()
-    without = found["votes"][found["votes"]["origin"] == "this run"]
+    without = result["votes"][result["votes"]["origin"] == "this run"]
     pd.testing.assert_frame_equal(ours[~added].reset_index(drop=True), without.reset_index(drop=True))
 
 
@@ -225,9 +225,9 @@ FITTED, OUT = ({"method": name, "metric": "balanced_accuracy"} for name in ("Lab
 )
 def test_every_printed_figure_has_a_verdict(votes, table, ours, cell, fit, verdict):
     """It says whether the figure is met, to the rounding of the printed one, and never that votes were fitted to it."""
-    found = with_verdicts(figure_of(table, 70.0, ours, **cell), votes)
-    assert found["verdict"].tolist() == [verdict, ""][: len(found)]
-    assert found["fit"].tolist() == [fit, ""][: len(found)]
+    result = with_verdicts(figure_of(table, 70.0, ours, **cell), votes)
+    assert result["verdict"].tolist() == [verdict, ""][: len(result)]
+    assert result["fit"].tolist() == [fit, ""][: len(result)]
 
 
 @pytest.mark.figures
@@ -245,9 +245,9 @@ def test_distances_by_fit_and_the_constant():
     columns = ["method", "value", "ours", "fit"]
     printed = pd.DataFrame(cells, columns=columns).assign(table="4", dataset="aggrefact-xsum", calibrator="platt")
     printed["verdict"] = ["met", "off by 3.0", "off by 2.0"]
-    found = distances(printed).set_index("fit")
-    assert found.loc["fitted", ["cells", "met", "off", "distance"]].tolist() == [2, 1, 1, 1.5]
-    assert found.loc["kept out", ["cells", "met", "off", "distance", "constant"]].tolist() == [1, 0, 1, 2.0, 1.0]
+    result = distances(printed).set_index("fit")
+    assert result.loc["fitted", ["cells", "met", "off", "distance"]].tolist() == [2, 1, 1, 1.5]
+    assert result.loc["kept out", ["cells", "met", "off", "distance", "constant"]].tolist() == [1, 0, 1, 2.0, 1.0]
 
 
 def test_what_the_paper_says_is_counted_in_its_own_cells():
@@ -261,14 +261,14 @@ def test_what_the_paper_says_is_counted_in_its_own_cells():
     prompt = {"kind": "prompt", "name": "a", "precision": 0.7, "recall": 0.7, **best}
     run = {"test": "aggrefact-xsum", "baselines": [prompt], "rows": rows}
     run |= dict.fromkeys(("recommended", "recommended_paper"), best)
-    found = claims(paper_tables([run]), [run]).set_index("claim").T.to_dict()
+    result = claims(paper_tables([run]), [run]).set_index("claim").T.to_dict()
     key = "Table 4, aggrefact-xsum: "
-    lower = found[f"{key}Platt lowers ECE, cells"]
+    lower = result[f"{key}Platt lowers ECE, cells"]
     assert [lower[name] for name in ("printed", "of", "ours", "ours_of")] == [42, 42, 1, 1]
-    assert [found[f"{key}ECE after it under 7, cells"][name] for name in ("printed", "ours")] == [39, 1]
-    assert [found[f"{key}ECE before it, mean"][name] for name in ("printed", "ours")] == [10.6, 12.0]
-    assert [found[f"{key}ECE after it, mean"][name] for name in ("printed", "ours")] == [5.0, 5.0]
-    moved = found["Table 2: largest move of balanced accuracy by Platt, points"]
+    assert [result[f"{key}ECE after it under 7, cells"][name] for name in ("printed", "ours")] == [39, 1]
+    assert [result[f"{key}ECE before it, mean"][name] for name in ("printed", "ours")] == [10.6, 12.0]
+    assert [result[f"{key}ECE after it, mean"][name] for name in ("printed", "ours")] == [5.0, 5.0]
+    moved = result["Table 2: largest move of balanced accuracy by Platt, points"]
     assert [moved["printed"], moved["ours"]] == [0.2, 1.0]
 
 

@@ -54,10 +54,10 @@ WRITTEN = {
 def printed(asked):
     """Answer in the printed forms what the script of the measures answers in JSON."""
     for step, form in FORMS.items():
-        found = form.fullmatch(asked.user)
-        if found:
-            said = ANSWERS[step](found.groupdict())
-            return said if isinstance(said, Fault) else WRITTEN[step](said)
+        result = form.fullmatch(asked.user)
+        if result:
+            message = ANSWERS[step](result.groupdict())
+            return message if isinstance(message, Fault) else WRITTEN[step](message)
     return ANSWERS[step_of(asked)](parts(asked))
 
 
@@ -88,8 +88,8 @@ def test_lists_of_segments(tmp_path, step, text, claims):
     """A segment without an assertion, or no segment, is no claim; each line below a segment is one."""
     (tmp_path / "judge.toml").write_text(JUDGE)
     steps = load_steps(tmp_path / "judge.toml", JUDGE_STEPS)
-    found = run_program(reworded(decompose("It rained.", []), steps), lambda question: reply_of(text))
-    assert (found if isinstance(found, str) else [claim.text for claim in found]) == claims
+    result = run_program(reworded(decompose("It rained.", []), steps), lambda question: reply_of(text))
+    assert (result if isinstance(result, str) else [claim.text for claim in result]) == claims
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_list_that_is_cut_off_is_not_taken_for_whole(tmp_path):
         decompose("It rained.", []), lambda q: reply_of('{"claims": [{"segment": "It rained.", "claim": "x"}]}')
     )
     cut = lambda question: reply_of("FINAL OUTPUT:\nIt hailed.", finish_reason="length")  # noqa: E731
-    checked, found, _ = run_program(reworded(check_claims("It hailed.", claims, []), steps), cut)
-    assert (checked[0].state, found) == ("undecided", {"x": "truncated"})
+    checked, result, _ = run_program(reworded(check_claims("It hailed.", claims, []), steps), cut)
+    assert (checked[0].state, result) == ("undecided", {"x": "truncated"})
 
 
 def test_the_builder_in_printed_words(tmp_path):
@@ -162,9 +162,9 @@ def test_files_that_are_no_steps(tmp_path, capsys):
     for content, message in cases.items():
         (tmp_path / "p.toml").write_text(content)
         assert probe([*words, str(tmp_path / "p.toml")]) == 2
-        said = capsys.readouterr().err
-        assert message in said
-        assert said.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert message in printed
+        assert printed.count("\n") == 1
     assert probe([*words, "absent.toml"]) == 2
     assert "absent.toml" in capsys.readouterr().err
 
@@ -186,8 +186,8 @@ def test_the_printed_tags_decide_on_each_sentence(tmp_path, capsys):
 
     def script(asked):
         claims = asked.user.partition(" TAG ")[2]
-        said = tagged(claims)
-        return said.replace(f"<hallu>{COAL}</hallu>", f"<faithful>{COAL}</faithful>") if asked.times < 3 else said
+        message = tagged(claims)
+        return message.replace(f"<hallu>{COAL}</hallu>", f"<faithful>{COAL}</faithful>") if asked.times < 3 else message
 
     given = ["--prompt", str(tmp_path / "tags.toml"), "--concurrency", "1"]
     with ScriptedLLM(script) as server:
@@ -207,7 +207,7 @@ def test_the_printed_tags_decide_on_each_sentence(tmp_path, capsys):
         json.loads(json.loads(line)["messages"][-1]["content"])
         for line in (tmp_path / "s.jsonl").read_text().splitlines()
     ]
-    assert [found["hallucinated"] for found in lists] == [[COAL], [LOVED, NOBODY]]
+    assert [result["hallucinated"] for result in lists] == [[COAL], [LOVED, NOBODY]]
 
 
 def test_a_tag_that_is_missing_leaves_its_sentence_open(tmp_path):

@@ -166,15 +166,15 @@ def test_a_build_that_was_stopped_goes_on(tmp_path, capsys):
 
 def spoiled(asked):
     """Spoil first answers of article 0, all insertions of article 1, and all decompositions of article 2's answers."""
-    said, step = answer(asked), step_of(asked)
+    message, step = answer(asked), step_of(asked)
     first = asked.body["temperature"] == 0.0 if step == "decompose" else asked.times == 0
     if "Arvo" in asked.user and first and step in SPOILERS:
-        return SPOILERS[step](said)
+        return SPOILERS[step](message)
     if "Belko" in asked.user and step == "insert":
-        return said.replace("The ", "A ", 1)
+        return message.replace("The ", "A ", 1)
     if "Cirta" in asked.user and step == "decompose" and len(sentences(parts(asked)["response"])) == 2:
         return {"claims": []}
-    return said
+    return message
 
 
 SPOILERS = {
@@ -210,8 +210,8 @@ def test_nothing_usable_is_an_error(tmp_path, capsys):
     write_articles(tmp_path / "articles.jsonl", 1)
     with ScriptedLLM(lambda asked: Fault("refused")) as server:
         assert main(words(tmp_path, server, "--attempts", 1, models=["writer"])) == 2
-    said = capsys.readouterr().err
-    assert said == (
+    message = capsys.readouterr().err
+    assert message == (
         "error: `llm` must give usable answers. Got none; 4 ask: refused, 4 restyle: refused, 4 summarize: refused.\n"
     )
     assert not (tmp_path / "bench").exists()
@@ -244,7 +244,7 @@ def test_export_for_training(built, tmp_path, capsys):
     held_out = {s.source for s in read_samples(built[0] / "bench" / "evaluation.jsonl")}
     verdicts: Counter[int] = Counter()
     for chat in chats:
-        assert [said["role"] for said in chat["messages"]] == ["system", "user", "assistant"]
+        assert [message["role"] for message in chat["messages"]] == ["system", "user", "assistant"]
         assert not any(source in chat["messages"][1]["content"] for source in held_out)
         reply = as_reply(chat["messages"][2]["content"])
         if chat["step"] == "find":
@@ -302,9 +302,9 @@ def test_any_judge_is_measured_on_the_benchmark(built, tmp_path, capsys):
     capsys.readouterr()
     words = ["eval", "--data", str(data), "--votes", str(out), "--out", str(tmp_path / "voters")]
     assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "is best: it calls 100 % of the hallucinated responses inconsistent." in " ".join(said.split())
-    assert said.endswith(f"report: open {tmp_path / 'voters' / 'report.html'}\n")
+    message = capsys.readouterr().out
+    assert "is best: it calls 100 % of the hallucinated responses inconsistent." in " ".join(message.split())
+    assert message.endswith(f"report: open {tmp_path / 'voters' / 'report.html'}\n")
     table = pd.read_csv(tmp_path / "voters" / "voters.csv")
     assert len(table) == 2 * 4 * 4
     assert (table["called"] == (table["complexity"] > 0)).all()

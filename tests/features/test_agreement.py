@@ -72,9 +72,9 @@ def test_neither_order_nor_names_of_categories_count(ratings, seed):
     names = np.append(draw.permutation(4), -1)
     permuted = names[ratings][draw.permutation(len(ratings))][:, draw.permutation(ratings.shape[1])]
     for measure in MEASURES[1:]:
-        found = measure(ratings)
-        assert np.isnan(found) or found <= 1 + 1e-12
-        assert measure(permuted) == pytest.approx(found, nan_ok=True)
+        result = measure(ratings)
+        assert np.isnan(result) or result <= 1 + 1e-12
+        assert measure(permuted) == pytest.approx(result, nan_ok=True)
 
 
 @given(ratings=tables)
@@ -154,10 +154,10 @@ def test_an_interval_is_that_of_the_resampled_table(measure, monkeypatch):
     ]
     expected = np.nanquantile([measure(table) for table in tables], [0.025, 0.975])
     names = [f"document {one:02}" for one in documents]
-    found = agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7)
-    assert found == pytest.approx(tuple(expected), abs=1e-12)
+    result = agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7)
+    assert result == pytest.approx(tuple(expected), abs=1e-12)
     monkeypatch.setattr(_analysis, "MOST_DRAWN", 30)  # a few resamples at a time, as where documents are many
-    assert agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7) == found
+    assert agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7) == result
 
 
 @given(ratings=tables)

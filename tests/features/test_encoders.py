@@ -93,7 +93,7 @@ def test_score_is_what_the_definition_says(classifier, aggregation, claim_aggreg
     source, claim = "The dam broke. Nobody was hurt.", "Water ran. The dam broke. Noon."
     judge = load_encoder(classifier, aggregation=aggregation, claim_aggregation=claim_aggregation, chunk_tokens=None)
     grid = np.array(
-        [[by_hand(classifier, f"{chunk}.", f"{said}.") for said in claim.rstrip(".").split(". ")]
+        [[by_hand(classifier, f"{chunk}.", f"{message}.") for message in claim.rstrip(".").split(". ")]
          for chunk in source.rstrip(".").split(". ")]
     )  # fmt: skip
     expected = getattr(getattr(grid, aggregation)(axis=0), claim_aggregation)()
@@ -209,11 +209,11 @@ def test_chunks_are_as_long_as_they_may_be():
 def test_reasons(classifier):
     """No words, or a sentence that leaves the source no room: no vote, and the reason."""
     judge = load_encoder(classifier)
-    found = judge.label_many(
+    result = judge.label_many(
         [Example(SOURCE, " ", "1"), Example("\n", "Noon.", "2"), Example(SOURCE, "a" * 60, "3"), examples()[0]]
     )
-    assert [judgment.reason for judgment in found] == ["abstained", "abstained", "truncated", None]
-    assert [judgment.vote for judgment in found[:3]] == [ABSTAIN] * 3
+    assert [judgment.reason for judgment in result] == ["abstained", "abstained", "truncated", None]
+    assert [judgment.vote for judgment in result[:3]] == [ABSTAIN] * 3
     assert judge.label_many([]) == []
 
 
@@ -377,10 +377,10 @@ def test_embeddings_of_a_real_model(minilm):
         "Cats are popular pets in Japan.",
         "It holds 9 million euros for a library.",
     ]
-    found = judge.label_many([Example(NEWS, claim, claim) for claim in claims])
-    assert [judgment.vote for judgment in found] == [1, 0, 1]
-    assert found[0].evidence == ("The council approved the budget on Tuesday.",)
-    assert found[1].score < 0.3 < 0.7 < found[0].score
+    result = judge.label_many([Example(NEWS, claim, claim) for claim in claims])
+    assert [judgment.vote for judgment in result] == [1, 0, 1]
+    assert result[0].evidence == ("The council approved the budget on Tuesday.",)
+    assert result[1].score < 0.3 < 0.7 < result[0].score
     assert judge.voter() == f"embedding@{judge.version[:8]}/all-MiniLM-L6-v2"
     assert load_embedding(minilm, model_id="all-MiniLM-L6-v2", **judge.settings).voter() == judge.voter()
     assert judge.model_id == "all-MiniLM-L6-v2"
@@ -400,12 +400,12 @@ def test_embeddings_are_the_mean_of_the_tokens(minilm):
         return pooled / pooled.norm()
 
     source, claim = ["The dam broke.", "Nobody was hurt at all in the flood."], ["A dam failed.", "People are safe."]
-    expected = np.mean([max(float(vector(said) @ vector(read)) for read in source) for said in claim])
+    expected = np.mean([max(float(vector(message) @ vector(read)) for read in source) for message in claim])
     for size in (1, 4):
         judge = load_embedding(minilm, batch_size=size)
-        found = judge.label(Example(" ".join(source), " ".join(claim), "1"))
-        assert found.score == pytest.approx(expected, abs=1e-5)
-        assert found.reason == ("abstained" if abs(expected - 0.6) < 0.05 else None)
+        result = judge.label(Example(" ".join(source), " ".join(claim), "1"))
+        assert result.score == pytest.approx(expected, abs=1e-5)
+        assert result.reason == ("abstained" if abs(expected - 0.6) < 0.05 else None)
 
 
 @pytest.mark.slow

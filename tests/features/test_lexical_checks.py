@@ -159,9 +159,9 @@ def test_short_and_long_claims_see_the_same_neighbours():
 @given(st.text(alphabet=st.sampled_from("aé日3.,:%$€km'\u2019- \n\xa0\u1680"), max_size=60))
 def test_pieces_between_blanks_hold_the_words_of_the_text(text):
     """To look up pieces finds what a search through the whole text finds, per cent signs behind a blank included."""
-    found = list(words_with_stems(text))
-    assert found[::2] == WORD.findall(text)
-    assert found[1::2] == [stem(word) for word in found[::2]]
+    result = list(words_with_stems(text))
+    assert result[::2] == WORD.findall(text)
+    assert result[1::2] == [stem(word) for word in result[::2]]
 
 
 @settings(max_examples=60)
@@ -275,11 +275,11 @@ def test_what_checks_say_changes_only_with_their_version():
         "Kuroda “did not expect” it, and analysts will revise 1,200 forecasts in Q3.",
         NEWS,
     ]
-    said = [[check.label(Example(NEWS, claim, claim)) for check in checks] for claim in claims]
+    message = [[check.label(Example(NEWS, claim, claim)) for check in checks] for claim in claims]
     told = repr(
         [
             (c.voter(), j.vote, j.score, j.rationale, j.evidence)
-            for row in said
+            for row in message
             for c, j in zip(checks, row, strict=True)
         ]
     )

@@ -88,7 +88,7 @@ def test_summac_is_entailment_less_contradiction(folders):
     """Mean over the claim's sentences of max E over the source's sentences less max C over them."""
     folder = folders["summac-zs"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSequenceClassification.from_pretrained(folder)
-    found = []
+    result = []
     for claim in CLAIMS:
         by_sentence = []
         for sentence in claim.replace(". ", ".|").split("|"):
@@ -96,10 +96,10 @@ def test_summac_is_entailment_less_contradiction(folders):
                 [softmax(model(**tokenizer(s, sentence, return_tensors="pt")).logits[0]) for s in SENTENCES]
             )
             by_sentence.append(p[:, 2].max() - p[:, 0].max())  # labels: contradiction, neutral, entailment
-        found.append(float(torch.stack(by_sentence).mean()))
+        result.append(float(torch.stack(by_sentence).mean()))
     judged = load_summac(folder).label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
-    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
-    assert [judgment.vote for judgment in judged] == [int(score >= 0) for score in found]
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(result), abs=1e-5)
+    assert [judgment.vote for judgment in judged] == [int(score >= 0) for score in result]
 
 
 @torch.no_grad()
@@ -109,7 +109,7 @@ def test_alignscore_is_its_own_head(folders):
     state = torch.load(folder / "AlignScore-base.ckpt", weights_only=True)["state_dict"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), RobertaModel(AutoConfig.from_pretrained(folder)).eval()
     model.load_state_dict({name: state[f"base_model.{name}"] for name in model.state_dict()})
-    judge, found = load_alignscore(folder), []
+    judge, result = load_alignscore(folder), []
     for claim in CLAIMS:
         chunks = [row[0][0] for row in judge._pairs(Example(SOURCE, claim, "1"), judge._cut)]
         assert len(chunks) > 1
@@ -118,10 +118,10 @@ def test_alignscore_is_its_own_head(folders):
             pooled = [model(**tokenizer(chunk, sentence, return_tensors="pt")).pooler_output[0] for chunk in chunks]
             logits = [state["tri_layer.weight"] @ x + state["tri_layer.bias"] for x in pooled]
             aligned.append(max(float(softmax(three)[0]) for three in logits))
-        found.append(sum(aligned) / len(aligned))
+        result.append(sum(aligned) / len(aligned))
     judged = judge.label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
-    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
-    assert [judgment.vote for judgment in judged] == [int(score >= 0.5) for score in found]
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(result), abs=1e-5)
+    assert [judgment.vote for judgment in judged] == [int(score >= 0.5) for score in result]
 
 
 @torch.no_grad()
@@ -134,22 +134,22 @@ def test_summac_conv_is_a_histogram_and_two_layers(tmp_path, n_bins):
     inner = "0 .01 .02 .03 .04 .07 .13 .37 .90 .91 .92 .93 .94 .95 .955 .96 .965 .97 .975 .98 .985 .99 .995 1"
     edges = [float(word) for word in inner.split()] if n_bins == 23 else [i / 50 for i in range(51)]
     twice = [*SENTENCES, SENTENCES[0]]  # a sentence that the source has twice counts twice
-    found = []
+    result = []
     for claim in CLAIMS:
         values = []
         for sentence in claim.replace(". ", ".|").split("|"):
             row = torch.zeros(n_bins)
-            for said in twice:
-                e = float(softmax(model(**tokenizer(said, sentence, return_tensors="pt")).logits[0])[2])
+            for message in twice:
+                e = float(softmax(model(**tokenizer(message, sentence, return_tensors="pt")).logits[0])[2])
                 row[max(i for i, edge in enumerate(edges[:-1]) if e >= edge)] += 1
             assert row.sum() == 5
             values.append(state["mlp.weight"][0] @ row + state["mlp.bias"][0])
         mean = torch.stack(values).mean()
         logits = state["layer_final.weight"] @ torch.stack([mean] * 3) + state["layer_final.bias"]
-        found.append(float(softmax(logits)[1]))
+        result.append(float(softmax(logits)[1]))
     judged = load_summac_conv(folder).label_many([Example(" ".join(twice), claim, "1") for claim in CLAIMS])
-    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
-    assert [judgment.vote for judgment in judged] == [int(score >= 0.5) for score in found]
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(result), abs=1e-5)
+    assert [judgment.vote for judgment in judged] == [int(score >= 0.5) for score in result]
 
 
 @torch.no_grad()
@@ -157,14 +157,14 @@ def test_minicheck_generator_is_the_published_formula(folders):
     """The first token of T5's answer: softmax over the tokens of 0 and 1."""
     folder = folders["minicheck"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), T5ForConditionalGeneration.from_pretrained(folder).eval()
-    found = []
+    result = []
     for claim in CLAIMS:
         encoded = tokenizer(f"predict: {SOURCE}</s>{claim}", return_tensors="pt")
         ids = {name: encoded[name] for name in ("input_ids", "attention_mask")}
         logits = model(**ids, decoder_input_ids=torch.zeros((1, 1), dtype=torch.long)).logits[0, 0]
-        found.append(float(softmax(logits[[3, 209]])[1]))
+        result.append(float(softmax(logits[[3, 209]])[1]))
     judged = load_minicheck(folder).label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
-    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(result), abs=1e-5)
 
 
 @torch.no_grad()
@@ -195,15 +195,15 @@ def test_hhem_is_the_published_formula(folders):
     inner["encoder.embed_tokens.weight"] = inner["shared.weight"]
     encoder.load_state_dict(inner)
     tokenizer = AutoTokenizer.from_pretrained(folders["hhem"].parent / "foundation")
-    found = []
+    result = []
     for claim in CLAIMS:
         encoded = tokenizer(PROMPT.format(text1=SOURCE, text2=claim), return_tensors="pt")
         assert encoded["input_ids"][0, 0] == 0
         states = encoder.eval()(input_ids=encoded["input_ids"], attention_mask=encoded["attention_mask"])[0][0]
         logits = weights["t5.classifier.weight"] @ states[0] + weights["t5.classifier.bias"]
-        found.append(float(softmax(logits)[1]))
+        result.append(float(softmax(logits)[1]))
     judged = load_hhem(folders["hhem"]).label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
-    assert [judgment.score for judgment in judged] == pytest.approx(apart(found), abs=1e-5)
+    assert [judgment.score for judgment in judged] == pytest.approx(apart(result), abs=1e-5)
 
 
 @torch.no_grad()
@@ -213,7 +213,7 @@ def test_lettucedetect_is_the_published_formula(folders, max_tokens):
     folder = folders["lettucedetect"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForTokenClassification.from_pretrained(folder)
     judge = load_lettucedetect(folder, max_tokens=max_tokens)
-    found = []
+    result = []
     for claim in CLAIMS:
         n = len(tokenizer(claim, add_special_tokens=False)["input_ids"])
         (chunks,) = {tuple(part for ((part, _),) in judge._pairs(Example(SOURCE, claim, "1"), judge._cut))}
@@ -224,10 +224,10 @@ def test_lettucedetect_is_the_published_formula(folders, max_tokens):
             encoded = tokenizer(prompt, claim, return_tensors="pt")
             logits = model(input_ids=encoded["input_ids"], attention_mask=encoded["attention_mask"]).logits[0]
             by_chunk.append(softmax(logits)[-1 - n : -1, 1])
-        found.append(1 - float(torch.stack(by_chunk).amax(dim=0).max()))
+        result.append(1 - float(torch.stack(by_chunk).amax(dim=0).max()))
     judged = judge.label_many([Example(SOURCE, claim, "1") for claim in CLAIMS])
-    assert [judgment.score for judgment in judged] == pytest.approx(found, abs=1e-5)
-    assert [judgment.vote for judgment in judged] == [int(score > 0.5) for score in found]
+    assert [judgment.score for judgment in judged] == pytest.approx(result, abs=1e-5)
+    assert [judgment.vote for judgment in judged] == [int(score > 0.5) for score in result]
     named = [judgment.rationale for judgment in judged if not judgment.vote]
     assert named
     assert all(rationale.startswith("unsupported (") for rationale in named)
@@ -259,8 +259,8 @@ def test_texts_that_cannot_be_judged(judge):
     with torch.no_grad():
         for weight in judge.network.model.parameters():
             weight.fill_(float("nan"))
-    found = judge.label(Example(SOURCE, "Noon.", "1"))
-    assert (found.vote, found.reason) == (ABSTAIN, "failed")
+    result = judge.label(Example(SOURCE, "Noon.", "1"))
+    assert (result.vote, result.reason) == (ABSTAIN, "failed")
 
 
 def test_a_claim_that_leaves_no_room_is_truncated(folders):

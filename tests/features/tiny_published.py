@@ -64,8 +64,8 @@ def save_hhem(folder):
     weights["classifier.weight"] /= 50
     kept = {f"t5.{name}": value.clone() for name, value in weights.items() if not name.endswith("embed_tokens.weight")}
     save_file(kept, hhem / "model.safetensors")
-    said = {"architectures": ["HHEMv2ForSequenceClassification"], "model_type": "HHEMv2", "prompt": PROMPT}
-    (hhem / "config.json").write_text(json.dumps({**said, "foundation": str(foundation)}), encoding="utf-8")
+    message = {"architectures": ["HHEMv2ForSequenceClassification"], "model_type": "HHEMv2", "prompt": PROMPT}
+    (hhem / "config.json").write_text(json.dumps({**message, "foundation": str(foundation)}), encoding="utf-8")
     return hhem
 
 

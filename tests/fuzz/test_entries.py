@@ -125,9 +125,9 @@ def check_results(path):
     """Find the results of requests, and read each as an answer, or as the failure of its request."""
     importer = SimpleNamespace(terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)))
     with FileResults(path.parent, Redactor(KEY)) as results:
-        found = results.of(["k1", "k2", "k3"])
+        result = results.of(["k1", "k2", "k3"])
         results.strange()
-        for line in [one.line for key in found for one in found[key]]:
+        for line in [one.line for key in result for one in result[key]]:
             try:
                 digest, reply = BatchImporter._reply(importer, question(0), line)
                 assert len(digest) == 32

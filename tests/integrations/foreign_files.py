@@ -205,7 +205,7 @@ def openai_batch():
             "id": f"batch_req_{n}",
             "custom_id": f"item-{n}",
             "response": None
-            if said is None
+            if message is None
             else {
                 "status_code": 200,
                 "request_id": "r",
@@ -214,13 +214,13 @@ def openai_batch():
                     "object": "chat.completion",
                     "model": "gpt-4o-mini-2024-07-18",
                     "choices": [
-                        {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+                        {"index": 0, "message": {"role": "assistant", "content": message}, "finish_reason": "stop"}
                     ],
                 },
             },
-            "error": {"code": "batch_expired", "message": "not in time"} if said is None else None,
+            "error": {"code": "batch_expired", "message": "not in time"} if message is None else None,
         }
-        for n, said in enumerate(replies)
+        for n, message in enumerate(replies)
     )
 
 

@@ -48,7 +48,7 @@ def evaluate(deepeval):
     from deepeval.evaluate import AsyncConfig, CacheConfig, DisplayConfig, ErrorConfig
 
     def run(cases, metric, *, run_async, ignore_errors=True):
-        found = deepeval.evaluate(
+        outcome = deepeval.evaluate(
             cases,
             [metric],
             async_config=AsyncConfig(run_async=run_async),
@@ -56,7 +56,7 @@ def evaluate(deepeval):
             error_config=ErrorConfig(ignore_errors=ignore_errors, skip_on_missing_params=True),
             cache_config=CacheConfig(write_cache=False),
         )
-        return {result.input: result.metrics_data or [] for result in found.test_results}
+        return {result.input: result.metrics_data or [] for result in outcome.test_results}
 
     return run
 
@@ -67,15 +67,15 @@ def test_evaluate_scores_what_can_be_scored(evaluate, metric_class, case, run_as
     cases = [case(pair.source, pair.claim) for pair in texts()[:4]] + [case(None, "It rained.")]
     for number, one in enumerate(cases):
         one.input = str(number)
-    found = evaluate(cases, metric_class(lexical_model()), run_async=run_async)
+    result = evaluate(cases, metric_class(lexical_model()), run_async=run_async)
     scorer = TextScorer(lexical_model())
     for number, pair in enumerate(texts()[:4]):
-        (data,) = found[str(number)]
+        (data,) = result[str(number)]
         columns = scorer.score(pair.source, pair.claim).columns
         assert (data.score, data.success, data.error) == (columns["p_consistent"], bool(columns["decision"]), None)
         assert data.reason.startswith("P(consistent) = 0.")
         assert (data.name, data.evaluation_model) == ("Consistency", f"deep {scorer.digest}")
-    assert found["4"] == []
+    assert result["4"] == []
 
 
 @pytest.mark.parametrize("run_async", [True, False])

@@ -44,22 +44,22 @@ def said(found, part):
 
 def test_votes_with_labels(doctor):
     """Counts, what is missing, and three commands."""
-    found = doctor(ok=table())
-    assert [file["kind"] for file in found["files"]] == ["votes"]
-    assert "60 items, 3 judges: j0, j1, j2" in said(found, "facts")
-    assert "a second labeled dataset" in said(found, "missing")
-    assert said(found, "careful") == ""
-    assert [command.split()[1] for command in found["next"]] == ["panel", "report", "fit"]
+    result = doctor(ok=table())
+    assert [file["kind"] for file in result["files"]] == ["votes"]
+    assert "60 items, 3 judges: j0, j1, j2" in said(result, "facts")
+    assert "a second labeled dataset" in said(result, "missing")
+    assert said(result, "careful") == ""
+    assert [command.split()[1] for command in result["next"]] == ["panel", "report", "fit"]
 
 
 def test_no_label_and_labels_of_one_class(doctor):
     """No judge is measured by them, and no model is learned from one class."""
-    found = doctor(nolab=table().drop(columns="label"))
-    assert "labels: without them P comes from agreement alone" in said(found, "missing")
-    assert [command.split()[1] for command in found["next"]] == ["report", "fit"]
-    found = doctor(one=table(label=1))
-    assert "labels of only one class in d" in said(found, "careful")
-    assert [command.split()[1] for command in found["next"]] == ["report"]
+    result = doctor(nolab=table().drop(columns="label"))
+    assert "labels: without them P comes from agreement alone" in said(result, "missing")
+    assert [command.split()[1] for command in result["next"]] == ["report", "fit"]
+    result = doctor(one=table(label=1))
+    assert "labels of only one class in d" in said(result, "careful")
+    assert [command.split()[1] for command in result["next"]] == ["report"]
     two = pd.concat([table(), table(label=1, dataset="e")])
     assert doctor(two=two)["next"][-1] == "deep fit two.csv --exclude e --out two.model.json"
 
@@ -67,66 +67,66 @@ def test_no_label_and_labels_of_one_class(doctor):
 def test_judges_that_tell_nothing_or_tell_it_twice(doctor):
     """Constants, copies, the label under another name; the last is left out of what is fitted."""
     frame = table()
-    found = doctor(odd=frame.assign(copy=frame.j0, always=1, right=frame["label"], expert_1=frame.j1))
-    careful = said(found, "careful")
+    result = doctor(odd=frame.assign(copy=frame.j0, always=1, right=frame["label"], expert_1=frame.j1))
+    careful = said(result, "careful")
     assert "always always says 1: it tells nothing about which claims are consistent." in careful
     assert "identical columns, which count as one judge: j0, copy" in careful
     assert "right equals the label on every item" in careful
     assert "named like people, not judges: expert_1" in careful
-    assert found["next"][0] == "deep panel odd.csv --ignore right"
+    assert result["next"][0] == "deep panel odd.csv --ignore right"
 
 
 def test_a_panel_that_tells_nothing_needs_other_judges(doctor):
     """No label and no fit helps where every judge says the same of all claims."""
-    found = doctor(same=table().drop(columns="label").assign(j0=1, j1=1, j2=0))
-    assert said(found, "missing").startswith("No judge can tell these claims apart")
-    assert "label" not in said(found, "missing").partition("Labels show only their share")[2]
-    assert [command.split()[1] for command in found["next"]] == ["report"]
+    result = doctor(same=table().drop(columns="label").assign(j0=1, j1=1, j2=0))
+    assert said(result, "missing").startswith("No judge can tell these claims apart")
+    assert "label" not in said(result, "missing").partition("Labels show only their share")[2]
+    assert [command.split()[1] for command in result["next"]] == ["report"]
 
 
 def test_small_and_narrow_tables(doctor):
     """One judge, one document, few items, few labels, no dataset."""
     frame = table(n=12, k=1, document_id="x").drop(columns="dataset")
-    found = doctor(small=frame)
-    careful = said(found, "careful")
+    result = doctor(small=frame)
+    careful = said(result, "careful")
     assert "all items share one document" in careful
     assert "12 items: intervals will be wide" in careful
     assert "fewer than 20 labels in small" in careful
     assert "no column dataset: all rows are of one, 'small' (--dataset small)" in careful
-    assert "a second judge" in said(found, "missing")
-    assert all("--dataset small" in command for command in found["next"])
+    assert "a second judge" in said(result, "missing")
+    assert all("--dataset small" in command for command in result["next"])
 
 
 def test_ids_that_a_spreadsheet_changed(doctor):
     """Rounded, dated, or without their zeros: labels then match nothing, and are no advice's."""
     ids = ["1.23E+11", "3-Mar", *(f"{i:03}" for i in range(2, 60))]
     labels = pd.DataFrame({"dataset": "d", "item_id": range(60), "label": [0, 1] * 30})
-    found = doctor(votes=table(item_id=ids).drop(columns="label"))
-    assert "2 ids may have been changed by a spreadsheet (1.23E+11, 3-Mar)" in said(found, "careful")
+    result = doctor(votes=table(item_id=ids).drop(columns="label"))
+    assert "2 ids may have been changed by a spreadsheet (1.23E+11, 3-Mar)" in said(result, "careful")
     votes = table(item_id=[f"{i:03}" for i in range(60)]).drop(columns="label")
-    found = doctor(votes=votes, labels=labels, status=1)
-    assert "60 labels are of items without votes; '0' may be '000'" in said(found, "careful")
-    assert [command.split()[1] for command in found["next"]] == ["report", "fit"]
-    assert not any("labels.csv" in command for command in found["next"])
+    result = doctor(votes=votes, labels=labels, status=1)
+    assert "60 labels are of items without votes; '0' may be '000'" in said(result, "careful")
+    assert [command.split()[1] for command in result["next"]] == ["report", "fit"]
+    assert not any("labels.csv" in command for command in result["next"])
     some = labels.assign(item_id=[f"{i:03}" if i > 20 else str(i) for i in range(60)])
-    found = doctor(votes=votes, some=some)
-    assert "39 of them match items with votes" in said(found, "facts")
-    assert found["next"][0] == "deep panel votes.csv --labels some.csv"
+    result = doctor(votes=votes, some=some)
+    assert "39 of them match items with votes" in said(result, "facts")
+    assert result["next"][0] == "deep panel votes.csv --labels some.csv"
 
 
 def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
     """Grades are told with their scale; what words mean is asked for, and not guessed."""
     rows = pd.DataFrame({"id": [f"a{i}" for i in range(40)], "strict": [5, 1] * 20, "loose": [4, 2] * 20})
-    found = doctor(grades=rows)
-    assert "Scales of answers: 1-5 (by their values): loose, strict" in said(found, "facts")
-    assert found["next"][0] == "deep data from grades.csv --out grades.votes.parquet"
-    found = doctor(1, grades=rows.assign(strict=[500, 1] * 20, loose=[400, 2] * 20))
-    assert "for instance: --source COLUMN --claim COLUMN --judges COLUMN" in said(found, "facts")
+    result = doctor(grades=rows)
+    assert "Scales of answers: 1-5 (by their values): loose, strict" in said(result, "facts")
+    assert result["next"][0] == "deep data from grades.csv --out grades.votes.parquet"
+    result = doctor(1, grades=rows.assign(strict=[500, 1] * 20, loose=[400, 2] * 20))
+    assert "for instance: --source COLUMN --claim COLUMN --judges COLUMN" in said(result, "facts")
     path = write(tmp_path, "project.json")
     assert main(["doctor", str(path), "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert "Name words that mean consistent with --yes, and the others with --no" in said(found, "facts")
-    assert found["next"] == []
+    result = json.loads(capsys.readouterr().out)
+    assert "Name words that mean consistent with --yes, and the others with --no" in said(result, "facts")
+    assert result["next"] == []
 
 
 @pytest.mark.parametrize(
@@ -141,17 +141,17 @@ def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
 )
 def test_a_file_of_no_use_says_why(doctor, content, message):
     """In the words of the command that would refuse it; nothing is advised that would fail."""
-    found = doctor(broken=content, status=1)
-    assert [file["kind"] for file in found["files"]] == ["unusable"]
-    assert message in said(found, "facts")
-    assert found["next"] == []
+    result = doctor(broken=content, status=1)
+    assert [file["kind"] for file in result["files"]] == ["unusable"]
+    assert message in said(result, "facts")
+    assert result["next"] == []
 
 
 def test_answers_of_another_tool_that_failed_are_counted(tmp_path, capsys):
     """By judge, as those of a table of votes are."""
     main(["doctor", str(write(tmp_path, "results.json")), "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert "no usable answer from llm-rubric (25.0 % of results), contains" in said(found, "careful")
+    result = json.loads(capsys.readouterr().out)
+    assert "no usable answer from llm-rubric (25.0 % of results), contains" in said(result, "careful")
 
 
 def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
@@ -170,9 +170,9 @@ def test_what_is_no_table_is_told(tmp_path, capsys, monkeypatch):
     assert main(["fit", "votes.csv", "--out", "m.json"]) == 0
     capsys.readouterr()
     assert main(["doctor", "m.json", "votes.csv", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["files"][0]["kind"] == "model"
-    assert [command.split()[1] for command in found["next"]] == ["check", "report"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["files"][0]["kind"] == "model"
+    assert [command.split()[1] for command in result["next"]] == ["check", "report"]
 
 
 def test_texts_under_other_names_are_found_by_their_length(doctor, capsys):
@@ -180,10 +180,10 @@ def test_texts_under_other_names_are_found_by_their_length(doctor, capsys):
     rows = pd.DataFrame(
         {"passages": ["It rained all day in Ghent and in Bruges."] * 3, "bot": ["It rained in Ghent all day."] * 3}
     )
-    found = doctor(rag=rows)
-    assert "source is 'passages' and claim 'bot': check that" in said(found, "careful")
-    assert found["next"][0] == "deep data from rag.csv --source 'passages' --claim 'bot' --out rag.votes.parquet"
-    assert main(shlex.split(found["next"][0])[1:]) == 0
+    result = doctor(rag=rows)
+    assert "source is 'passages' and claim 'bot': check that" in said(result, "careful")
+    assert result["next"][0] == "deep data from rag.csv --source 'passages' --claim 'bot' --out rag.votes.parquet"
+    assert main(shlex.split(result["next"][0])[1:]) == 0
     assert "no answers, 0 items labeled" in capsys.readouterr().out
 
 
@@ -211,16 +211,16 @@ def test_no_advice_writes_over_a_table_of_votes(doctor, tmp_path):
     """Votes may have been paid for: what is proposed beside them has a name of its own."""
     claims = pd.DataFrame({"source": ["It rained."] * 3, "claim": ["It was wet."] * 3})
     table().drop(columns="label").to_parquet(tmp_path / "mine.votes.parquet")
-    found = doctor(mine=claims)
-    ask = next(command for command in found["next"] if command.startswith("deep ask"))
+    result = doctor(mine=claims)
+    ask = next(command for command in result["next"] if command.startswith("deep ask"))
     assert ask.endswith(" --out mine-2.votes.parquet")
-    assert all("mine.votes.parquet" not in command for command in found["next"])
+    assert all("mine.votes.parquet" not in command for command in result["next"])
 
 
 def test_tables_with_p_are_told_apart(doctor):
     """`deep label list` writes P beside labels to fill in; `deep score --with-texts` writes texts beside P."""
     proposed = pd.DataFrame({"dataset": "d", "item_id": [f"i{i:03}" for i in range(20)], "label": [0, 1] * 10})
     scored = proposed.assign(p_consistent=0.5, p_low=0.1, p_high=0.9, threshold=0.5, source="It rained.", claim="Wet.")
-    found = doctor(votes=table().drop(columns="label"), labels=proposed.assign(p_consistent=0.5), scores=scored)
-    assert [file["kind"] for file in found["files"]] == ["votes", "labels", "scores"]
-    assert not any("scores.csv" in command for command in found["next"])
+    result = doctor(votes=table().drop(columns="label"), labels=proposed.assign(p_consistent=0.5), scores=scored)
+    assert [file["kind"] for file in result["files"]] == ["votes", "labels", "scores"]
+    assert not any("scores.csv" in command for command in result["next"])

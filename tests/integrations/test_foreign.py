@@ -22,8 +22,8 @@ OTHER_TEXTS = {
 
 def votes_of(path):
     """Return the votes of a table by judge."""
-    found = read_votes([path])
-    return {voter: column.tolist() for voter, column in zip(found.voter_names, found.votes.T, strict=True)}
+    result = read_votes([path])
+    return {voter: column.tolist() for voter, column in zip(result.voter_names, result.votes.T, strict=True)}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -32,16 +32,16 @@ def test_a_file_is_recognised(name, tmp_path, capsys):
     _, title, votes = FILES[name]
     out = tmp_path / "v.parquet"
     assert data(["from", str(write(tmp_path, name)), "--out", str(out), "--json", *OPTIONS.get(name, [])]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert title in said["kinds"][0]
+    message = json.loads(capsys.readouterr().out)
+    assert title in message["kinds"][0]
     assert votes_of(out) == votes
     reasons = pd.read_parquet(tmp_path / "v.reasons.parquet")
-    assert said["reasons"] == reasons.reason.value_counts().to_dict()
+    assert message["reasons"] == reasons.reason.value_counts().to_dict()
     texts = tmp_path / "v.examples.jsonl"
     assert texts.exists() == (name not in WITHOUT_TEXTS)
     if texts.exists():
-        found = [(one.source.partition("\n\nAnother")[0], one.claim) for one in read_examples(texts)]
-        assert found == OTHER_TEXTS.get(name, TEXTS)
+        result = [(one.source.partition("\n\nAnother")[0], one.claim) for one in read_examples(texts)]
+        assert result == OTHER_TEXTS.get(name, TEXTS)
 
 
 @pytest.mark.parametrize("name", ["results.json", "scores.csv", "batch_output.jsonl", "mine.csv"])
@@ -57,10 +57,10 @@ def test_the_second_command_writes_a_report(name, tmp_path, capsys, monkeypatch)
 
 def test_numbers_beside_a_verdict_stand_beside_the_votes(tmp_path):
     """The tool's own verdict is the vote; its number lies in a file of soft votes."""
-    found = read_foreign([write(tmp_path, ".latest_test_run.json")])
-    assert (found.soft, dict(found.scales)) == (("Faithfulness",), {})
-    assert [row["Faithfulness"].score for row in found.judgments] == [0.75, 0.5, 0.75, 0.5]
-    found.write(tmp_path / "v.parquet")
+    result = read_foreign([write(tmp_path, ".latest_test_run.json")])
+    assert (result.soft, dict(result.scales)) == (("Faithfulness",), {})
+    assert [row["Faithfulness"].score for row in result.judgments] == [0.75, 0.5, 0.75, 0.5]
+    result.write(tmp_path / "v.parquet")
     assert pd.read_parquet(tmp_path / "v.soft.parquet").Faithfulness.tolist() == [0.75, 0.5, 0.75, 0.5]
 
 
@@ -71,42 +71,42 @@ def test_a_metric_whose_lower_numbers_are_better_is_turned(tmp_path):
         for x in (0.1, 0.9, 0.25)
     ]
     (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = read_foreign([tmp_path / "r.jsonl"]).votes()
-    assert found.answers.T.tolist() == [[0.9, pytest.approx(0.1), 0.75]]
-    assert found.votes.T.tolist() == [[1, 0, 1]]
+    result = read_foreign([tmp_path / "r.jsonl"]).votes()
+    assert result.answers.T.tolist() == [[0.9, pytest.approx(0.1), 0.75]]
+    assert result.votes.T.tolist() == [[1, 0, 1]]
 
 
 def test_grades_stay_grades_until_a_cut_is_given(tmp_path):
     """They stand in the table, on the scale that its readers see; labels are no grades, so they need the cut."""
     path, out = tmp_path / "grades.csv", tmp_path / "v.parquet"
     path.write_text("id,claim,source,helpful,strict\na,c,s,5,yes\nb,d,t,2,no\ne,f,u,4,yes\n")
-    found = read_foreign([path])
-    assert {name: str(scale) for name, scale in found.scales.items()} == {"helpful": "1-5"}
-    assert "Scales of answers: 1-5 (by their values): helpful. `--scale NAME=...` declares another." in found.notes
-    assert found.write(out)[0] == out
+    result = read_foreign([path])
+    assert {name: str(scale) for name, scale in result.scales.items()} == {"helpful": "1-5"}
+    assert "Scales of answers: 1-5 (by their values): helpful. `--scale NAME=...` declares another." in result.notes
+    assert result.write(out)[0] == out
     assert not (tmp_path / "v.soft.parquet").exists()
     table = read_votes([out])
     assert (table.voter_names, [str(scale) for scale in table.scales]) == (("helpful", "strict"), ["1-5", "binary"])
-    assert table.answers.T.tolist() == found.votes().answers.T.tolist() == [[1.0, 0.25, 0.75], [1.0, 0.0, 1.0]]
-    found = read_foreign([path], ForeignOptions(from_grade=5))
-    assert (dict(found.scales), found.soft) == ({}, ("helpful",))
-    assert [row["helpful"].vote for row in found.judgments] == [1, 0, 0]
+    assert table.answers.T.tolist() == result.votes().answers.T.tolist() == [[1.0, 0.25, 0.75], [1.0, 0.0, 1.0]]
+    result = read_foreign([path], ForeignOptions(from_grade=5))
+    assert (dict(result.scales), result.soft) == ({}, ("helpful",))
+    assert [row["helpful"].vote for row in result.judgments] == [1, 0, 0]
     with pytest.raises(InputError, match=r"Got 'helpful': no label\. Of grades, say the lowest that counts"):
         read_foreign([path], ForeignOptions(label="helpful"))
-    found = read_foreign([path], ForeignOptions(label="helpful", from_grade=4))
-    assert [one.label for one in found.examples] == [1, 0, 1]
+    result = read_foreign([path], ForeignOptions(label="helpful", from_grade=4))
+    assert [one.label for one in result.examples] == [1, 0, 1]
 
 
 def test_numbers_on_no_usual_scale_need_a_cut(tmp_path):
     """They are left out beside others, and are no judge unless they are named as one: they may be ids or amounts."""
     path = tmp_path / "grades.csv"
     path.write_text("id,claim,source,margin,strict\na,c,s,50,yes\nb,d,t,-20,no\ne,f,u,400,yes\n")
-    found = read_foreign([path])
-    assert found.voters == ("strict",)
-    assert "Not used: 'margin'." in found.notes
-    found = read_foreign([path], ForeignOptions(judges=("margin", "strict")))
-    assert found.voters == ("strict",)
-    assert "Left out: margin (grades from -20 to 400); declare its --scale, or set --from-grade." in found.notes
+    result = read_foreign([path])
+    assert result.voters == ("strict",)
+    assert "Not used: 'margin'." in result.notes
+    result = read_foreign([path], ForeignOptions(judges=("margin", "strict")))
+    assert result.voters == ("strict",)
+    assert "Left out: margin (grades from -20 to 400); declare its --scale, or set --from-grade." in result.notes
 
 
 def test_a_declared_scale_makes_a_column_a_grader(tmp_path):
@@ -114,21 +114,21 @@ def test_a_declared_scale_makes_a_column_a_grader(tmp_path):
     path, out = tmp_path / "metrics.csv", tmp_path / "v.parquet"
     path.write_text("id,is_factual,rouge,bart,wrong\na,1,31.5,-1,0.1\nb,0,20,-4,0.9\nc,1,44,-9,0.4\n")
     scales = "rou*=0-100", "bart=-5..0", "wrong=1..0"
-    found = read_foreign([path], ForeignOptions(scale=scales))
-    assert {name: str(scale) for name, scale in found.scales.items()} == {
+    result = read_foreign([path], ForeignOptions(scale=scales))
+    assert {name: str(scale) for name, scale in result.scales.items()} == {
         "bart": "-5..0",
         "rouge": "0-100",
         "wrong": "1-0",
     }
-    assert found.votes().answers.T.tolist() == [
+    assert result.votes().answers.T.tolist() == [
         [0.8, pytest.approx(0.2), pytest.approx(math.nan, nan_ok=True)],
         [0.315, 0.2, 0.44],
         [0.9, pytest.approx(0.1), 0.6],
     ]
-    assert [row["bart"].reason for row in found.judgments] == [None, None, "unparsable"]
-    found.write(out)
+    assert [row["bart"].reason for row in result.judgments] == [None, None, "unparsable"]
+    result.write(out)
     table = read_votes([out], scales=dict(scale.split("=") for scale in scales))
-    assert table.answers.tolist() == pytest.approx(found.votes().answers, nan_ok=True)
+    assert table.answers.tolist() == pytest.approx(result.votes().answers, nan_ok=True)
     with pytest.raises(InputError, match=r"`scale` must name judges of the table: 'bart', .* Got 'bert'\."):
         read_foreign([path], ForeignOptions(scale=("bert=0-1", *scales)))
 
@@ -152,9 +152,9 @@ def test_words_of_verdicts_are_known(tmp_path):
 def test_the_judge_who_is_right_gives_the_labels(tmp_path):
     """He is then no voter; a name that nothing has is refused with those that there are."""
     path = write(tmp_path, "log.json")
-    found = read_foreign([path], ForeignOptions(label="human"))
-    assert (found.voters, [one.label for one in found.examples]) == (("strict",), RIGHT)
-    assert [one.dataset for one in found.examples] == ["weather"] * 4
+    result = read_foreign([path], ForeignOptions(label="human"))
+    assert (result.voters, [one.label for one in result.examples]) == (("strict",), RIGHT)
+    assert [one.dataset for one in result.examples] == ["weather"] * 4
     with pytest.raises(
         InputError, match=r"^`label` must be a judge \(human, strict\) or a column of 0 and 1\. Got 'gold'"
     ):
@@ -164,12 +164,12 @@ def test_the_judge_who_is_right_gives_the_labels(tmp_path):
 def test_a_table_is_read_by_the_names_of_its_columns(tmp_path):
     """What was taken for what is told; named columns go first, and one that is not there is refused."""
     path = write(tmp_path, "mine.csv")
-    found = read_foreign([path])
-    assert [one.label for one in found.examples] == RIGHT
-    assert "source is 'article', claim is 'summary', label is 'human_passed'" in found.notes[0]
-    assert "Not used: 'cost'." in found.notes
+    result = read_foreign([path])
+    assert [one.label for one in result.examples] == RIGHT
+    assert "source is 'article', claim is 'summary', label is 'human_passed'" in result.notes[0]
+    assert "Not used: 'cost'." in result.notes
     # Two claims on one source are of one document.
-    assert len({one.document_id for one in found.examples}) == 2
+    assert len({one.document_id for one in result.examples}) == 2
     swapped = read_foreign([path], ForeignOptions(label="judge_passed", judges=("human_passed",), claim="article"))
     assert (swapped.voters, swapped.examples[0].claim) == (("human_passed",), TEXTS[0][0])
     with pytest.raises(InputError, match=r"^`claim` must be a column: id, article, .*\. Got 'text'\."):
@@ -192,8 +192,8 @@ def test_one_more_file_of_people_adds_to_the_same_items(tmp_path):
     """Each file is one person's where it does not say whose it is."""
     for person in ("ann", "bob"):
         (tmp_path / f"{person}.jsonl").write_text(FILES["admin.jsonl"][0]())
-    found = read_foreign([tmp_path / "ann.jsonl", tmp_path / "bob.jsonl"])
-    assert (found.voters, len(found.examples)) == (("ann", "bob"), 4)
+    result = read_foreign([tmp_path / "ann.jsonl", tmp_path / "bob.jsonl"])
+    assert (result.voters, len(result.examples)) == (("ann", "bob"), 4)
 
 
 def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
@@ -209,9 +209,9 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
     parquet.write_table(table.replace_schema_metadata(about), "train.parquet")
     words = ["--yes", "entailment", "--no", "contradiction", "neutral"]
     assert data(["from", "train.parquet", *words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["voters"], said["labels"]) == ([], 4)
-    assert said["next"].startswith("deep ask train.votes.examples.jsonl --lexical all --out ")
+    message = json.loads(capsys.readouterr().out)
+    assert (message["voters"], message["labels"]) == ([], 4)
+    assert message["next"].startswith("deep ask train.votes.examples.jsonl --lexical all --out ")
     assert [one.label for one in read_examples("train.votes.examples.jsonl")] == RIGHT
 
 

@@ -54,8 +54,8 @@ def gated(model_file, tmp_path, monkeypatch):
 
 def suite(tmp_path):
     """Return the one suite of the gate's JUnit, by a CI's parser."""
-    (found,) = junitparser.JUnitXml.fromfile(str(tmp_path / "gate" / "junit.xml"))
-    return found
+    (result,) = junitparser.JUnitXml.fromfile(str(tmp_path / "gate" / "junit.xml"))
+    return result
 
 
 def outcomes(found):
@@ -73,12 +73,12 @@ def test_a_gate_that_passes(gated, tmp_path, capsys):
     table = votes_of(7, "new")
     assert gated(table, labels=ten(table)) == 0
     assert capsys.readouterr().out.startswith("gate: passed, 11 tests on 80 items\n")
-    found = suite(tmp_path)
-    assert (found.tests, found.failures, found.errors, found.skipped) == (11, 0, 0, 0)
-    names = {(case.classname, case.name) for case in found}
+    result = suite(tmp_path)
+    assert (result.tests, result.failures, result.errors, result.skipped) == (11, 0, 0, 0)
+    names = {(case.classname, case.name) for case in result}
     assert ("deep.check.versions", OLD) in names
     assert ("deep.check.labels", "labels agree with P") in names
-    judges = [one.value for one in found.properties() if one.name == "judge"]
+    judges = [one.value for one in result.properties() if one.name == "judge"]
     assert sorted(judges) == sorted([OLD, "numbers@11112222", "dates@33334444"])
     assert "# deep check: passed" in (tmp_path / "gate" / "summary.md").read_text()
 
@@ -88,10 +88,10 @@ def test_a_judge_whose_prompt_changed_fails_with_the_reason(gated, tmp_path, cap
     table = votes_of(7, "new", names=(NEW, "numbers@11112222", "dates@33334444"))
     assert gated(table, labels=ten(table)) == 1
     reason = f"{OLD} was fitted and {NEW} has voted: its prompt, settings or LLM changed"
-    found = suite(tmp_path)
-    assert (found.failures, found.errors, found.skipped) == (1, 0, 1)
-    failed = [one for one in outcomes(found) if one[1] == "Failure"]
-    assert ("labels agree with P", "Skipped", "Other judges have voted.") in outcomes(found)
+    result = suite(tmp_path)
+    assert (result.failures, result.errors, result.skipped) == (1, 0, 1)
+    failed = [one for one in outcomes(result) if one[1] == "Failure"]
+    assert ("labels agree with P", "Skipped", "Other judges have voted.") in outcomes(result)
     assert len(failed) == 1
     assert failed[0][0] == OLD
     assert reason in failed[0][2]
@@ -107,9 +107,9 @@ def test_labels_against_p_and_votes_that_moved_fail(gated, tmp_path):
     assert "10 labels of new DISAGREE" in outcomes(suite(tmp_path))[0][2]
     moved = table.assign(**{OLD: 1, "numbers@11112222": 1, "dates@33334444": 0})
     assert gated(moved) == 1
-    said = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
-    assert said
-    assert all(re.search(r"\d\.\d{3}, before \d\.\d{3}; since 1 earlier run", one[2]) for one in said)
+    message = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
+    assert message
+    assert all(re.search(r"\d\.\d{3}, before \d\.\d{3}; since 1 earlier run", one[2]) for one in message)
 
 
 def test_a_change_over_the_runs_fails_and_says_since_when(gated, tmp_path):
@@ -131,17 +131,17 @@ def test_a_reference_goes_before_the_first_run(gated, tmp_path):
     votes_of(8, "new", n=400).drop(columns="label").to_csv("before.csv", index=False)
     assert gated(table, "--reference", "before.csv") == 0
     assert gated(table.assign(**{OLD: 1}), "--reference", "before.csv") == 1
-    said = {one[0]: one[2] for one in outcomes(suite(tmp_path)) if one[1] == "Failure"}
-    assert said[OLD].endswith("since the reference")
+    message = {one[0]: one[2] for one in outcomes(suite(tmp_path)) if one[1] == "Failure"}
+    assert message[OLD].endswith("since the reference")
 
 
 def test_votes_unlike_the_training_datasets_at_first_stay_so(gated, tmp_path):
     """A second run that votes like the first one is no better."""
     unlike = {OLD: 1, "numbers@11112222": 1, "dates@33334444": 0}
     assert [gated(votes_of(seed, "new").assign(**unlike), "--alpha", "0.2") for seed in (7, 8)] == [1, 1]
-    said = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
-    assert said
-    assert all(re.search(r"\d\.\d{3}, expected \d\.\d{3} to \d\.\d{3}", one[2]) for one in said)
+    message = [one for one in outcomes(suite(tmp_path)) if one[1] == "Failure"]
+    assert message
+    assert all(re.search(r"\d\.\d{3}, expected \d\.\d{3} to \d\.\d{3}", one[2]) for one in message)
 
 
 def test_without_labels_that_test_is_skipped(gated, tmp_path):
@@ -156,9 +156,9 @@ def test_input_that_cannot_be_used_is_an_error_in_junit_too(gated, tmp_path, cap
     """Exit status 2 with one line; a CI that reads JUnit alone sees it."""
     assert gated(votes_of(7, "new").drop(columns=OLD)) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    ((name, kind, said),) = outcomes(suite(tmp_path))
+    ((name, kind, message),) = outcomes(suite(tmp_path))
     assert (name, kind) == ("input can be used", "Error")
-    assert line == f"error: {said}"
+    assert line == f"error: {message}"
 
 
 def test_the_history_is_one_file_with_a_chart(gated, tmp_path, capsys):

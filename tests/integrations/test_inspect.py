@@ -67,30 +67,30 @@ def test_inspect_score_attaches_what_deep_scored(log, model_file, tmp_path):
     pd.DataFrame(rows).to_csv(tmp_path / "claims.csv", index=False)
     out = tmp_path / "scores.jsonl"
     assert score([str(model_file), "--input", str(tmp_path / "claims.csv"), "--to", "inspect", "--out", str(out)]) == 0
-    found = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
+    outcome = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
     scorer = TextScorer(lexical_model())
-    by_id = {sample.id: sample.scores.get("precomputed_scores") for sample in found.samples}
+    by_id = {sample.id: sample.scores.get("precomputed_scores") for sample in outcome.samples}
     for pair in texts()[:3]:
         columns = scorer.score(pair.source, pair.claim).columns
         assert by_id[pair.example_id].value == pytest.approx(columns["p_consistent"], abs=1e-12)
         assert by_id[pair.example_id].answer == ("consistent" if columns["decision"] else "inconsistent")
         assert by_id[pair.example_id].explanation.startswith("P(consistent) = 0.")
     assert by_id[texts()[3].example_id] is None
-    (result,) = found.results.scores
+    (result,) = outcome.results.scores
     p = [by_id[pair.example_id].value for pair in texts()[:3]]
     assert (result.scored_samples, result.metrics["accuracy"].value) == (3, pytest.approx(sum(p) / 3))
 
 
 def test_inspect_score_runs_a_model_file(log, model_file, tmp_path):
     """By the name that the entry point makes known; P, interval, decision and the judges' words are in the log."""
-    found = inspect_score(log, tmp_path / "scored.eval", "deep/consistency", model=model_file)
+    result = inspect_score(log, tmp_path / "scored.eval", "deep/consistency", model=model_file)
     scorer = TextScorer(lexical_model())
-    for sample, pair in zip(found.samples, texts()[:4], strict=True):
+    for sample, pair in zip(result.samples, texts()[:4], strict=True):
         columns, kept = scorer.score(pair.source, pair.claim).columns, sample.scores["consistency"]
         assert (kept.value, kept.metadata["p_low"]) == (columns["p_consistent"], columns["p_low"])
         assert kept.metadata["decision"] is bool(columns["decision"])
         assert len(kept.explanation.splitlines()) == 1 + len(lexical_model().voters)
-    metrics = found.results.scores[0].metrics
+    metrics = result.results.scores[0].metrics
     assert set(metrics) == {"mean", "stderr"}
 
 
@@ -110,10 +110,10 @@ def test_no_vote_no_output_and_a_failed_judge_are_unscored(tmp_path, monkeypatch
 
     numbers_model().save(tmp_path / "model.json")
     outputs = ["It rained for 3 days.", QUIET, "  "]
-    found = scores_of(consistency(str(tmp_path / "model.json")), pairs_named("a", "b", "c"), tmp_path, outputs=outputs)
-    assert [one.reason for one in found] == [None, "no_vote", "no_response"]
-    assert found[0].value > 0.5
-    assert all(math.isnan(one.value) for one in found[1:])
+    result = scores_of(consistency(str(tmp_path / "model.json")), pairs_named("a", "b", "c"), tmp_path, outputs=outputs)
+    assert [one.reason for one in result] == [None, "no_vote", "no_response"]
+    assert result[0].value > 0.5
+    assert all(math.isnan(one.value) for one in result[1:])
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     strict = PromptJudge(load_prompt("deep-strict-steps")).voter("tiny")
@@ -134,8 +134,8 @@ def test_the_source_is_the_input_where_metadata_have_none(tmp_path):
 
     numbers_model().save(tmp_path / "model.json")
     scorer = consistency(str(tmp_path / "model.json"), source="context")
-    (found,) = scores_of(scorer, pairs_named("a"), tmp_path, outputs=["It rained for 3 days."])
-    assert found.value > 0.5
+    (result,) = scores_of(scorer, pairs_named("a"), tmp_path, outputs=["It rained for 3 days."])
+    assert result.value > 0.5
 
 
 def test_graders_become_voters(tmp_path, capsys):
@@ -153,7 +153,7 @@ def test_graders_become_voters(tmp_path, capsys):
     run_task(pairs_named(*"abcdef"), tmp_path / "logs", graders=graders, wrong={"f"})
     out = tmp_path / "votes.parquet"
     assert data(["from", str(tmp_path / "logs"), "--label", "human", "--out", str(out), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    message = json.loads(capsys.readouterr().out)
     votes = read_votes([out])
     assert votes.voter_names == ("several.fluent", "several.short", "strange", "strict")
     assert votes.votes.T.tolist() == [
@@ -163,11 +163,11 @@ def test_graders_become_voters(tmp_path, capsys):
         [1, 0, 1, 0, 1, -1],
     ]
     assert votes.labels.tolist() == [1, 0, -1, 1, 0, -1]
-    assert (said["items"], said["votes"]) == ({"weather": 6}, 9)
+    assert (message["items"], message["votes"]) == ({"weather": 6}, 9)
     reasons = pd.read_parquet(tmp_path / "votes.reasons.parquet")
     of_strange = reasons[reasons.voter == "strange"].set_index("item_id").reason.to_dict()
     assert of_strange == dict.fromkeys("bc", "abstained") | {"d": "unparsable", "e": "unparsable", "f": "failed"}
-    assert said["reasons"] == reasons.reason.value_counts().to_dict()
+    assert message["reasons"] == reasons.reason.value_counts().to_dict()
 
 
 def test_scorers_that_grade_stay_graders(tmp_path):
@@ -201,9 +201,9 @@ def test_epochs_go_there_and_back(tmp_path, capsys):
     words = [str(tmp_path / "model.json"), "--votes", str(table), "--to", "inspect", "--out", str(out)]
     assert score(words) == 0
     capsys.readouterr()
-    found = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
+    result = inspect_score(log, tmp_path / "scored.eval", "precomputed_scores", scores=out)
     p = dict(zip(votes.item_ids, [json.loads(line)["value"] for line in out.read_text().splitlines()], strict=True))
-    for sample in found.samples:
+    for sample in result.samples:
         assert sample.scores["precomputed_scores"].value == p[f"{sample.id}@epoch-{sample.epoch}"]
 
 
@@ -227,8 +227,8 @@ def test_a_grader_of_another_task_has_not_abstained(tmp_path, capsys):
     run_task(pairs_named(*"cde"), tmp_path, graders=[grader_of("terse", dict.fromkeys("cde", "I"))], task="other")
     out = tmp_path / "votes.parquet"
     assert data(["from", str(tmp_path), "--out", str(out), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["votes"], said["reasons"]) == (4, {"abstained": 1})
+    message = json.loads(capsys.readouterr().out)
+    assert (message["votes"], message["reasons"]) == (4, {"abstained": 1})
     votes = read_votes([out])
     assert dict(zip(votes.item_ids.tolist(), votes.votes.tolist(), strict=True)) == {
         "a": [1, -1],
@@ -257,9 +257,9 @@ def test_what_is_no_log_is_refused(tmp_path, capsys):
         ),
     ]:
         assert data(["from", str(path), "--out", str(out), *words]) == 2
-        said = capsys.readouterr().err
-        assert message in said
-        assert said.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert message in printed
+        assert printed.count("\n") == 1
     assert not out.exists()
 
 
@@ -276,8 +276,8 @@ def run_inspect(words, **environment):
 
 def graded(asked):
     """Grade as three prompts ask: by numbers alone, by words too, or by words of some length."""
-    source, _, said = asked.text.partition("Claim:")
-    claim = said.partition("\n")[0].strip()
+    source, _, message = asked.text.partition("Claim:")
+    claim = message.partition("\n")[0].strip()
     right = set(re.findall(r"\d+", claim)) <= set(re.findall(r"\d+", source))
     if "every number" not in asked.text:
         right = right and (claim[:12] in source or len(claim) % 3 > 0)
@@ -292,12 +292,12 @@ def panel_of(log, folder, capsys, label="label"):
     assert data(["from", str(log), "--label", label, "--out", str(out)]) == 0
     capsys.readouterr()
     assert panel([str(out), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     assert panel([str(out)]) == 0
     return {
-        "effective_size": found["effective_votes"],
-        "agreement": found["agreement"],
-        "calibrated_accuracy": found["outer"]["balanced_accuracy"],
+        "effective_size": result["effective_votes"],
+        "agreement": result["agreement"],
+        "calibrated_accuracy": result["outer"]["balanced_accuracy"],
     }, capsys.readouterr().out
 
 
@@ -305,8 +305,8 @@ def metrics_of(log, name="committee"):
     """Return the metrics of a scorer of a log."""
     from inspect_ai.log import read_eval_log
 
-    (found,) = (one for one in read_eval_log(str(log)).results.scores if one.name == name)
-    return {key: metric.value for key, metric in found.metrics.items()}
+    (result,) = (one for one in read_eval_log(str(log)).results.scores if one.name == name)
+    return {key: metric.value for key, metric in result.metrics.items()}
 
 
 def test_inspect_eval_and_score_measure_the_committee_as_deep_panel_does(tmp_path, capsys):
@@ -386,9 +386,9 @@ def test_metrics_in_a_scorer_of_ones_own(tmp_path, shape):
 
         return score
 
-    found = metrics_of(committee_log(tmp_path, grader()), "panel")
+    result = metrics_of(committee_log(tmp_path, grader()), "panel")
     grades = [dict(zip("12", pair, strict=True)) for pair in zip(*(each.values() for each in both), strict=True)]
-    assert found == pytest.approx(measure(votes_of(grades, [*right.values()], [*right], "samples")), abs=1e-12)
+    assert result == pytest.approx(measure(votes_of(grades, [*right.values()], [*right], "samples")), abs=1e-12)
 
 
 def test_a_shorter_list_of_grades_is_left_out_and_told(caplog):

@@ -133,7 +133,7 @@ def test_any_json_is_read_or_refused(records, tmp_path_factory):
     """Never another error."""
     path = saved(tmp_path_factory.mktemp("json") / "p.json", records if not isinstance(records, str) else "0")
     try:
-        found = read(path)
+        result = read(path)
     except InputError:
         return
-    assert set(found.votes.ravel()) <= {1, 0, -1}
+    assert set(result.votes.ravel()) <= {1, 0, -1}

@@ -21,15 +21,15 @@ def mlflow(tmp_path_factory):
     """Return MLflow, which keeps all it is told in SQLite, and tells nobody."""
     patch = pytest.MonkeyPatch()
     patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    found = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install '.[mlflow]'")
+    result = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install '.[mlflow]'")
     folder = tmp_path_factory.mktemp("mlflow")
     patch.chdir(folder)
-    before = found.get_tracking_uri()
-    found.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-    found.create_experiment("claims", artifact_location=str(folder / "artifacts"))
-    found.set_experiment("claims")
-    yield found
-    found.set_tracking_uri(before)
+    before = result.get_tracking_uri()
+    result.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
+    result.create_experiment("claims", artifact_location=str(folder / "artifacts"))
+    result.set_experiment("claims")
+    yield result
+    result.set_tracking_uri(before)
     os.environ.pop("MLFLOW_EXPERIMENT_ID", None)  # `set_experiment` sets it for every process to come
     patch.undo()
 
@@ -52,15 +52,15 @@ def test_evaluate_keeps_p_with_its_rationale(mlflow, scorer_class):
     pairs, texts_alone = texts()[:4], TextScorer(lexical_model())
     data = [*map(row, pairs), {"inputs": {"question": "?"}, "outputs": "It rained."}]
     result = mlflow.genai.evaluate(data=data, scorers=[scorer_class(lexical_model())])
-    found = {r["response"]: r for r in result.result_df.to_dict("records")}
+    outcome = {r["response"]: r for r in result.result_df.to_dict("records")}
     expected = {pair.claim: texts_alone.score(pair.source, pair.claim).columns for pair in pairs}
-    assert {claim: found[claim]["consistency/value"] for claim in expected} == pytest.approx(
+    assert {claim: outcome[claim]["consistency/value"] for claim in expected} == pytest.approx(
         {claim: columns["p_consistent"] for claim, columns in expected.items()}, abs=1e-12
     )
     mean = sum(columns["p_consistent"] for columns in expected.values()) / len(pairs)
     assert result.metrics["consistency/mean"] == pytest.approx(mean, abs=1e-12)
-    assert found["It rained."]["consistency/error_message"] == "`source` must be text. Got nothing."
-    (kept,) = found[pairs[0].claim]["assessments"]
+    assert outcome["It rained."]["consistency/error_message"] == "`source` must be text. Got nothing."
+    (kept,) = outcome[pairs[0].claim]["assessments"]
     assert kept["rationale"].startswith("P(consistent) = 0.")
     assert kept["source"]["source_type"] == "CODE"
     assert json.loads(kept["metadata"]["p_low"]) == expected[pairs[0].claim]["p_low"]
@@ -82,12 +82,12 @@ def test_a_failed_judge_is_an_error_and_no_value(mlflow, scorer_class, tmp_path,
     with FaultServer(faults={"server_error": 1.0}) as server:
         scorer = scorer_class(asking_scorer(server.url, tmp_path / "ledger.sqlite"), name="mine", timeout=0)
         data = [{"inputs": {"source": "It rained for 3 days."}, "outputs": "It rained for 4 days."}]
-        (found,) = mlflow.genai.evaluate(data=data, scorers=[scorer]).result_df["assessments"][0]
-    assert found["assessment_name"] == "mine"
-    assert found["feedback"]["value"] is None
-    assert found["feedback"]["error"]["error_code"] == "NOT_JUDGED"
-    assert found["source"]["source_type"] == "LLM_JUDGE"
-    assert [judge["vote"] for judge in json.loads(found["metadata"]["judges"])] == [None, 0]
+        (result,) = mlflow.genai.evaluate(data=data, scorers=[scorer]).result_df["assessments"][0]
+    assert result["assessment_name"] == "mine"
+    assert result["feedback"]["value"] is None
+    assert result["feedback"]["error"]["error_code"] == "NOT_JUDGED"
+    assert result["source"]["source_type"] == "LLM_JUDGE"
+    assert [judge["vote"] for judge in json.loads(result["metadata"]["judges"])] == [None, 0]
 
 
 def test_where_source_and_claim_are(mlflow, scorer_class):

@@ -50,12 +50,12 @@ def test_a_score_is_one_event(memory):
     scored = TextScorer(checks_model()).score(SOURCE, "The river rose by 41 centimetres.")
     EvaluationEvents(provider)(scored, TRACEPARENT)
     (record,) = seen()
-    found = attributes(record)
+    result = attributes(record)
     assert record.event_name == "gen_ai.evaluation.result"
-    assert (found["name"], found["score.value"]) == ("consistency", scored.columns["p_consistent"])
-    assert found["score.label"] == ("consistent" if scored.columns["decision"] else "inconsistent")
-    assert "The source lacks numbers of the claim: 41." in found["explanation"]
-    assert "error.type" not in found
+    assert (result["name"], result["score.value"]) == ("consistency", scored.columns["p_consistent"])
+    assert result["score.label"] == ("consistent" if scored.columns["decision"] else "inconsistent")
+    assert "The source lacks numbers of the claim: 41." in result["explanation"]
+    assert "error.type" not in result
     assert f"{record.trace_id:032x}-{record.span_id:016x}" == TRACEPARENT[3:-3]
 
 
@@ -89,9 +89,9 @@ def test_no_score_is_no_number(memory, judgment, expected):
     provider, seen = memory
     columns = {"p_consistent": 0.5, "p_low": 0.25, "p_high": 0.75, "decision": 1}
     EvaluationEvents(provider)(Scored(Example("a", "b", "1", dataset="d"), {"x": judgment}, columns))
-    found = attributes(seen()[0])
-    assert {key: found[key] for key in found if key in ("score.value", "score.label", "error.type")} == expected
-    assert (found["deep.dataset"], found["deep.item_id"]) == ("d", "1")
+    result = attributes(seen()[0])
+    assert {key: result[key] for key in result if key in ("score.value", "score.label", "error.type")} == expected
+    assert (result["deep.dataset"], result["deep.item_id"]) == ("d", "1")
 
 
 def test_each_vote_is_an_event(memory):
@@ -106,12 +106,12 @@ def test_each_vote_is_an_event(memory):
         "broken": Judgment(-1, "unparsable"),
     }
     EvaluationEvents(provider).judged(Example("a", "b", "1"), judgments)
-    found = [attributes(record) for record in seen()]
-    assert [one["name"] for one in found] == list(judgments)
-    assert [one.get("score.value") for one in found] == [1.0, 0.0, None, None]
-    assert [one.get("score.label") for one in found] == ["consistent", "inconsistent", "abstained", None]
-    assert [one.get("error.type") for one in found] == [None, None, None, "unparsable"]
-    assert found[2]["explanation"] == "No numbers."
+    result = [attributes(record) for record in seen()]
+    assert [one["name"] for one in result] == list(judgments)
+    assert [one.get("score.value") for one in result] == [1.0, 0.0, None, None]
+    assert [one.get("score.label") for one in result] == ["consistent", "inconsistent", "abstained", None]
+    assert [one.get("error.type") for one in result] == [None, None, None, "unparsable"]
+    assert result[2]["explanation"] == "No numbers."
 
 
 class Collector(BaseHTTPRequestHandler):

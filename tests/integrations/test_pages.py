@@ -96,16 +96,16 @@ def test_mlflow(run_page):
     printed = run_page("mlflow")
     assert re.search(r"'consistency/mean': np\.float64\(0\.\d+\)", printed)
     assert "P(consistent) = 0." in printed
-    found = re.search(
+    result = re.search(
         r"\{'effective_size': ([\d.]+), 'agreement': ([\d.]+), 'calibrated_accuracy': ([\d.]+)\}", printed
     )
-    assert 1 < float(found[1]) < 12
+    assert 1 < float(result[1]) < 12
 
 
 def test_deepeval(run_page):
     """Three test cases with their scores."""
-    found = re.findall(r"^Consistency (0\.\d+) (True|False) P\(consistent\) = 0\.", run_page("deepeval"), re.MULTILINE)
-    assert len(found) == 3
+    result = re.findall(r"^Consistency (0\.\d+) (True|False) P\(consistent\) = 0\.", run_page("deepeval"), re.MULTILINE)
+    assert len(result) == 3
 
 
 def test_inspect(run_page, tmp_path):

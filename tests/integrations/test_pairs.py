@@ -47,11 +47,11 @@ def test_a_contradiction_and_a_tie_are_no_vote():
     joined = join_orders(asked(answers, pairs_of([1, 0, 1, 0, None])))
     assert joined.votes.votes.T.tolist() == [[1, 0, -1, -1, -1]]
     assert joined.votes.labels.tolist() == [1, 0, 1, 0, -1]
-    said = [judgments["judge"] for _, judgments in joined.judgments()]
-    assert [one.reason for one in said] == [None, None, "abstained", "abstained", "abstained"]
-    assert said[2].rationale == "A contradiction: the answer shown first wins in both orders."
-    assert said[3].rationale == "A contradiction: the answer shown second wins in both orders."
-    assert said[4].rationale == "A tie, or no answer, in one order."
+    message = [judgments["judge"] for _, judgments in joined.judgments()]
+    assert [one.reason for one in message] == [None, None, "abstained", "abstained", "abstained"]
+    assert message[2].rationale == "A contradiction: the answer shown first wins in both orders."
+    assert message[3].rationale == "A contradiction: the answer shown second wins in both orders."
+    assert message[4].rationale == "A tie, or no answer, in one order."
 
 
 def test_biases_are_those_counted_by_hand():
@@ -137,13 +137,13 @@ def test_systems_are_ranked_by_p():
         chance = 1 / (1 + math.exp(strength[names[other]] - strength[names[one]]))
         pairs.append(AnswerPair(f"p{i}", "d", "x", "y", document_id=f"q{i // 3}", systems=(names[one], names[other])))
         p["d", f"p{i}"] = 0.9 if rng.random() < chance else 0.1
-    found = rank_systems(pairs, p)
-    assert [row.system for row in found] == ["best", "mid", "worst"]
-    assert found[0].ranks == (1, 1)
-    assert sum(row.n for row in found) == 1200
+    result = rank_systems(pairs, p)
+    assert [row.system for row in result] == ["best", "mid", "worst"]
+    assert result[0].ranks == (1, 1)
+    assert sum(row.n for row in result) == 1200
     # P of .9 and .1 stand for wins that are right in nine of ten: the strengths shrink, and their order stays.
-    assert found[1].interval[0] < 0.5 < found[1].interval[1]
-    assert found[0].interval[0] > 0.6
+    assert result[1].interval[0] < 0.5 < result[1].interval[1]
+    assert result[0].interval[0] > 0.6
     with pytest.raises(InputError, match=r"^`pairs` must have the columns system_a and system_b"):
         rank_systems(pairs_of([1, 0]), {})
 
@@ -154,7 +154,7 @@ def test_ranking_is_the_penalised_maximum_of_the_likelihood():
     wins = [tuple(rng.choice(4, 2, replace=False)) for _ in range(300)]
     wins = [(i, j) if rng.random() < 1 / (1 + math.exp(i - j)) else (j, i) for i, j in wins]
     pairs = [AnswerPair(f"p{n}", "d", "x", "y", systems=(names[i], names[j])) for n, (i, j) in enumerate(wins)]
-    found = {
+    result = {
         row.system: math.log(row.chance / (1 - row.chance))
         for row in rank_systems(pairs, {("d", one.item_id): 1.0 for one in pairs}, n_boot=2)
     }
@@ -164,7 +164,7 @@ def test_ranking_is_the_penalised_maximum_of_the_likelihood():
         return np.logaddexp(0, strengths[lost] - strengths[won]).sum() + 0.05 * (strengths**2).sum()
 
     expected = minimize(loss, np.zeros(4), tol=1e-10).x
-    assert [found[name] for name in names] == pytest.approx(expected - expected.mean(), abs=1e-3)
+    assert [result[name] for name in names] == pytest.approx(expected - expected.mean(), abs=1e-3)
 
 
 def test_pairs_go_from_a_file_to_votes(tmp_path, capsys):
@@ -179,9 +179,9 @@ def test_pairs_go_from_a_file_to_votes(tmp_path, capsys):
     pd.DataFrame(rows).to_csv(tmp_path / "pairs.csv", index=False)
     out = tmp_path / "asked.csv"
     assert data(["pairs", str(tmp_path / "pairs.csv"), "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "4 examples" in said
-    assert "better.toml --llm NAME" in said
+    message = capsys.readouterr().out
+    assert "4 examples" in message
+    assert "better.toml --llm NAME" in message
     first, second = list(read_examples(out))[:2]
     assert (first.example_id, first.label, second.label) == ("q1@ab", 1, 0)
     assert first.claim == "First answer:\n4\n\nSecond answer:\n5"
@@ -198,8 +198,8 @@ def test_pairs_go_from_a_file_to_votes(tmp_path, capsys):
     assert "judge: +25.0 (" in capsys.readouterr().out
     assert panel(["pairs", words[0]]) == 0, "the texts of the pairs need not be at hand"
     assert "judge: +25.0 (" in capsys.readouterr().out
-    found = read_votes([votes])
-    assert (found.item_ids.tolist(), found.votes.tolist(), found.labels.tolist()) == (
+    result = read_votes([votes])
+    assert (result.item_ids.tolist(), result.votes.tolist(), result.labels.tolist()) == (
         ["q1", "q2"],
         [[1], [-1]],
         [1, -1],
@@ -227,8 +227,8 @@ def test_what_are_no_pairs_is_refused(tmp_path):
 def test_both_orders_beat_one_on_llmbar(capsys, data_home):
     """Each group held out: the balanced accuracy of all sixty columns, and a log loss .01 below either order's."""
     assert panel(["pairs", str(data_home / "llmbar" / "votes.parquet"), "--held-out", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["held_out"]
-    means = {kind: {name: np.mean(values) for name, values in rows.items()} for kind, rows in found.items()}
+    result = json.loads(capsys.readouterr().out)["held_out"]
+    means = {kind: {name: np.mean(values) for name, values in rows.items()} for kind, rows in result.items()}
     assert means["both orders"]["balanced_accuracy"] > 0.869
     for order in ("ab", "ba"):
         assert means[f"order {order} alone"]["log_loss"] - means["both orders"]["log_loss"] >= 0.01

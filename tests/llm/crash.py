@@ -141,5 +141,5 @@ def _done(fetch: Fetch) -> dict[str, Any]:
 
 def _bodies(fetch: Fetch, done: dict[str, Any]) -> set[str]:
     """Return the names that the server gives to the bodies of settled requests."""
-    found = fetch("SELECT key, effective_body FROM requests WHERE state = 'done'") if done else []
-    return {digest_of(json.loads(body)) for key, body in found if key in done}
+    result = fetch("SELECT key, effective_body FROM requests WHERE state = 'done'") if done else []
+    return {digest_of(json.loads(body)) for key, body in result if key in done}

@@ -77,8 +77,8 @@ def test_without_any_room_what_was_in_flight_is_told(tmp_path):
         told = [line for line in full.stderr.splitlines() if not any(note in line for note in notes)]
         assert (full.returncode, full.stdout, len(told)) == (2, "", 1)
         assert told[0].startswith(f"error: `ledger` {ledger} cannot be written: ")
-        found = states(ledger)
-        done, lost = found.get("done", 0), found["sent"]
+        result = states(ledger)
+        done, lost = result.get("done", 0), result["sent"]
         assert done < server.count <= done + lost
         server.latency = 0.0
         again = subprocess.run(command, **options)

@@ -111,12 +111,12 @@ def test_killed_at_many_moments(target, tmp_path, monkeypatch, more):
 
 def preload(tmp_path):
     """Return the environment in which a clock can be set by a file; skip where there is no faketime."""
-    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-    if not found:
+    result = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not result:
         pytest.skip("faketime is not installed (Debian's package faketime)")
     clock = tmp_path / "clock"
     clock.write_text("+0")
-    fake = {"LD_PRELOAD": str(found[-1]), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
+    fake = {"LD_PRELOAD": str(result[-1]), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_CACHE_DURATION": "1"}
     quiet = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
     return clock, {**os.environ, **fake, **quiet, "OPENAI_API_KEY": KEY}
 
@@ -124,8 +124,8 @@ def preload(tmp_path):
 def start(words, environment, folder):
     """Start `deep ask`, its output in a file."""
     code = "from deep.cli import main; raise SystemExit(main(command='votes'))"
-    with (folder / "said").open("a") as said:
-        return subprocess.Popen([sys.executable, "-c", code, *words], env=environment, stdout=said, stderr=said)
+    with (folder / "said").open("a") as message:
+        return subprocess.Popen([sys.executable, "-c", code, *words], env=environment, stdout=message, stderr=message)
 
 
 def wait_for(server, n):

@@ -280,12 +280,12 @@ def test_replies_come_back_by_key(tmp_path):
         run(server.url, tmp_path / "l", lambda: asked, workers=1, retry=RetryPolicy(attempts=1))
     with History(str(tmp_path / "l")) as history:
         keys = [request.key for request in asked]
-        found = history.answers([*keys, question(2).key])
+        result = history.answers([*keys, question(2).key])
         assert {key: row["state"] for key, row in history.rows(keys).items()} == dict(
             zip(keys, ["done", "done", "failed"], strict=True)
         )
-    first, second, third = (found.pop(key) for key in keys)
-    assert found == {}
+    first, second, third = (result.pop(key) for key in keys)
+    assert result == {}
     assert (first.reply.finish_reason, first.failure) == ("stop", None)
     assert first.reply.cost > 0
     assert (second.reply.text, second.reply.finish_reason, second.failure) == ("", "content_filter", "refused")

@@ -99,7 +99,7 @@ def test_each_vote_is_what_a_reply_says(server, claims, capsys):
         prompt = load_prompt(name.partition("@")[0])
         asked = [(body, reply) for body, reply in log[seen:]]
         for number, (source, claim, _) in enumerate(CLAIMS):
-            said = [
+            message = [
                 prompt.parse(text, finish_reason=end, source=source, claim=claim).vote
                 for text, end in replies_about(asked, claim)
             ]
@@ -107,7 +107,7 @@ def test_each_vote_is_what_a_reply_says(server, claims, capsys):
             if pd.isna(vote):
                 assert reasons[str(number), name] in {"unparsable", "truncated", "abstained", "refused"}
             else:
-                assert vote in said
+                assert vote in message
     # This server keeps to no JSON schema, and the run says so.
     assert "response_format" in printed.err + printed.out
 
@@ -128,12 +128,12 @@ def test_a_reply_that_the_context_cuts_off_is_no_vote_and_is_asked_once(server, 
     (name,) = [name for name in votes.columns if name.endswith("/smollm2")]
     prompt = load_prompt("deep-strict-steps")
     for number, (source, claim, _) in enumerate(CLAIMS[:2]):
-        said = [
+        message = [
             prompt.parse(text, finish_reason=end, source=source, claim=claim).vote
             for text, end in replies_about(log[seen:], claim)
         ]
         vote = votes.loc[str(number), name]
-        assert (-1 if pd.isna(vote) else vote) in said
+        assert (-1 if pd.isna(vote) else vote) in message
 
 
 def test_a_source_longer_than_the_context_costs_no_other_its_vote(server, claims, capsys):

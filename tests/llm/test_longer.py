@@ -51,10 +51,10 @@ def test_a_cut_reply_is_asked_again_with_four_times_the_limit(tmp_path):
     paid = rows(tmp_path / "l", "SELECT sum(cost), count(*) FROM attempts")[0]
     assert paid == (pytest.approx(ran.tally.cost), 6)
     with History(str(tmp_path / "l")) as history:
-        found = history.answers([question(0).key])[question(0).key]
-        assert found.reply.finish_reason == "stop"
+        result = history.answers([question(0).key])[question(0).key]
+        assert result.reply.finish_reason == "stop"
         mine = rows(tmp_path / "l", "SELECT sum(cost) FROM attempts WHERE key = ?", question(0).key)[0][0]
-        assert found.reply.cost == pytest.approx(mine)
+        assert result.reply.cost == pytest.approx(mine)
     sent = rows(tmp_path / "l", "SELECT effective_body FROM requests WHERE key = ?", question(0).key)
     assert '"max_tokens":200' in sent[0][0]
 

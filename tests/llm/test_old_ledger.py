@@ -31,7 +31,7 @@ REPLY = '{"choices": [{"message": {"content": "VERDICT: SUPPORTED"}, "finish_rea
 
 def old_ledger(path, *, temperature):
     """Make a ledger of five requests: a vote, a refusal, a failure, and a dead run's one in flight and one queued."""
-    found = [
+    result = [
         {"state": "done", "vote": 1, "outcome": "answered", "reply": REPLY},
         {"state": "done", "vote": -1, "reason": "refused", "outcome": "refused", "message": "filtered"},
         {"state": "failed", "failure": "too_long", "outcome": "too_long"},
@@ -41,7 +41,7 @@ def old_ledger(path, *, temperature):
     empty = dict.fromkeys(("failure", "message", "vote", "reason", "outcome", "reply")) | {"owner": 1}
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(OLD_TABLES + OLD_RUNS)
-        for item, row in enumerate(found):
+        for item, row in enumerate(result):
             key = question(item, temperature=temperature).key
             values = {**empty, "item": str(item), "key": key, **row}
             for statement in OLD_ROWS.strip().split(";\n"):
@@ -72,14 +72,14 @@ def test_an_old_ledger_is_read(tmp_path):
     path = old_ledger(tmp_path / "l", temperature=0.0)
     keys = [question(item, temperature=0.0).key for item in range(5)]
     with History(str(path)) as history:
-        found = history.answers(keys)
+        result = history.answers(keys)
         assert [quirk.parameter for quirk in history.quirks()] == ["temperature"]
         assert history.cost() == (0.25, 0)
-    assert [found[key].state for key in keys] == ["done", "done", "failed", "sent", "queued"]
-    first = found[keys[0]].reply
+    assert [result[key].state for key in keys] == ["done", "done", "failed", "sent", "queued"]
+    first = result[keys[0]].reply
     assert (first.text, first.model, first.cost, first.seconds) == ("VERDICT: SUPPORTED", "tiny-2025", 0.25, 0.5)
-    assert [found[key].failure for key in keys] == [None, "refused", "too_long", None, None]
-    assert found[keys[1]].reply.finish_reason == "content_filter"
+    assert [result[key].failure for key in keys] == [None, "refused", "too_long", None, None]
+    assert result[keys[1]].reply.finish_reason == "content_filter"
 
 
 def test_a_new_ledger_has_the_old_tables(tmp_path):

@@ -191,7 +191,7 @@ ODD = {
 @pytest.mark.parametrize("has_log", [False, True])
 def test_another_version_is_refused_before_it_is_written_to(crashed, name, has_log):
     """By runs and by readers; every byte stays, in the -wal too, and nothing is asked."""
-    statement, said = ODD[name]
+    statement, message = ODD[name]
     with closing(sqlite3.connect(crashed)) as connection, connection:
         connection.execute(statement)
         connection.commit()
@@ -201,9 +201,9 @@ def test_another_version_is_refused_before_it_is_written_to(crashed, name, has_l
             path.write_bytes(content)
     held = {path: path.read_bytes() for path in crashed.parent.iterdir() if not path.name.endswith("-shm")}
     with FaultServer() as server:
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             run(server.url, crashed, questions(1))
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             History(str(crashed))
         assert server.count == 0
     left = {path: path.read_bytes() for path in held}

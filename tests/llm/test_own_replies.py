@@ -114,9 +114,9 @@ def test_a_reply_that_nobody_asked_for_answers_no_other_question(tmp_path, answe
     with server(answer) as (url, _):
         run(url, tmp_path / "l", questions(N), timeout=60)
     asked = {question(i).key: i % 2 for i in range(N)}
-    found = rows(tmp_path / "l", "SELECT key, vote FROM requests WHERE state = 'done'")
-    assert [key for key, vote in found if vote != asked[key]] == []
-    assert len(found) >= 0.95 * N
+    result = rows(tmp_path / "l", "SELECT key, vote FROM requests WHERE state = 'done'")
+    assert [key for key, vote in result if vote != asked[key]] == []
+    assert len(result) >= 0.95 * N
 
 
 def test_an_honest_server_is_asked_on_kept_connections(tmp_path):
@@ -134,9 +134,9 @@ DOCUMENT = "Its temperature, stop valve, seed and response_format are unknown. T
 def test_what_an_endpoint_quotes_is_not_its_own_word(spelled):
     """JSON, HTML and a quotation that is cut short."""
     asked = json.dumps({"messages": [{"content": f"Source: {DOCUMENT}"}]})
-    said = own_words(f"This is not supported: {spelled(DOCUMENT)}", asked)
-    assert said.startswith("this is not supported")
-    assert not {"temperature", "seed", "model"} & set(said.split())
+    message = own_words(f"This is not supported: {spelled(DOCUMENT)}", asked)
+    assert message.startswith("this is not supported")
+    assert not {"temperature", "seed", "model"} & set(message.split())
 
 
 def test_a_document_that_names_parameters_changes_no_request(tmp_path):
@@ -150,8 +150,8 @@ def test_a_document_that_names_parameters_changes_no_request(tmp_path):
 
     def accept(body):
         text = json.dumps(body["messages"])
-        said = f"Blocked, the model filter was not available: {text}"
-        return (400, {"message": said, "code": "policy"}) if "valve" in text else None
+        message = f"Blocked, the model filter was not available: {text}"
+        return (400, {"message": message, "code": "policy"}) if "valve" in text else None
 
     with FaultServer(accept=accept) as endpoint:
         endpoint.keep_bodies = True
@@ -208,8 +208,8 @@ def test_an_error_within_an_error_is_read(tmp_path, layout):
     with FaultServer(accept=lambda body: (400, outer) if "max_tokens" in body else None) as endpoint:
         run(endpoint.url, tmp_path / "l", questions(2))
         assert endpoint.count == 3
-    found = rows(tmp_path / "l", "SELECT parameter, action, message FROM quirks")
-    assert found == [("max_tokens", "renamed", "Use 'max_completion_tokens'")]
+    result = rows(tmp_path / "l", "SELECT parameter, action, message FROM quirks")
+    assert result == [("max_tokens", "renamed", "Use 'max_completion_tokens'")]
 
 
 @pytest.mark.parametrize(
@@ -312,6 +312,8 @@ def test_the_commonest_message_of_each_class_is_shown():
     tally = Tally()
     for text in ("no route", "no route", "refused"):
         tally.fail("v", CallError("unreachable", text))
-    assert {kind: found.most_common(1) for kind, found in tally.failures.items()} == {"unreachable": [("no route", 2)]}
+    assert {kind: result.most_common(1) for kind, result in tally.failures.items()} == {
+        "unreachable": [("no route", 2)]
+    }
     classes = _classes({"failed": 3, "unparsable": 1, "refused": 0}, tally.failures)
     assert "--retry-failed unparsable unreachable` asks again" in " ".join(called_out({"v": 0.5}, classes))

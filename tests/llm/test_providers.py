@@ -65,9 +65,9 @@ def test_llms_of_several_providers_are_asked_in_one_run(tmp_path, rows, monkeypa
     assert {asked.model for asked in two.asked} == {"org/tiny"}
     assert not any({"response_format", "logprobs", "top_logprobs"} & asked.body.keys() for asked in one.asked)
     assert all(asked.body["logprobs"] for asked in two.asked)
-    said = capsys.readouterr().err
-    assert said.count("as documented (https://second.example); deep has never tried it") == 2
-    assert "first at" not in said
+    message = capsys.readouterr().err
+    assert message.count("as documented (https://second.example); deep has never tried it") == 2
+    assert "first at" not in message
 
 
 def test_an_address_that_is_given_stands_before_names(tmp_path):
@@ -84,9 +84,9 @@ def test_a_missing_key_is_one_line_before_anything_is_made(tmp_path, capsys, mon
     words = ["votes", str(claims), "--prompt", "deep-numbers", "--out", str(tmp_path / "votes.parquet"), "--llm"]
     for llm, key in (("anthropic/claude", "ANTHROPIC_API_KEY"), ("gpt-4o-mini", "OPENAI_API_KEY")):
         assert main([*words, llm]) == 2
-        said = capsys.readouterr().err
-        assert f"`{key}` must hold the API key for " in said
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert f"`{key}` must hold the API key for " in message
+        assert message.count("\n") == 1
     with pytest.raises(InputError, match="`AZURE_OPENAI_RESOURCE` must be set for azure/"):
         ask(EXAMPLES, "deep-numbers", llm="azure/mine", ledger=str(tmp_path / "l.sqlite"))
 

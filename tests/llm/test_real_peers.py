@@ -105,8 +105,8 @@ def test_transformers_serve(transformers_server, tmp_path):
     assert rows(tmp_path / "v.ledger.sqlite", "SELECT count(*), min(outcome), max(outcome) FROM attempts") == [
         (12, "answered", "answered")
     ]
-    found = rows(tmp_path / "v.ledger.sqlite", "SELECT parameter, action FROM quirks ORDER BY parameter")
-    assert found == [("logprobs", "ignored"), ("response_format", "ignored")]
+    result = rows(tmp_path / "v.ledger.sqlite", "SELECT parameter, action FROM quirks ORDER BY parameter")
+    assert result == [("logprobs", "ignored"), ("response_format", "ignored")]
     assert rows(tmp_path / "v.ledger.sqlite", "SELECT min(output_tokens) > 0 FROM attempts") == [(1,)]
 
 
@@ -161,6 +161,6 @@ def test_litellm_proxy_with_a_wrong_key(litellm_server, tmp_path, monkeypatch, c
     examples = write_examples(tmp_path / "news.csv", 6)
     options = ["--prompt", "yes-no", "--llm", "yes", "--base-url", litellm_server[0], "--api-key-env", "PROXY_KEY"]
     assert main([str(examples), *options, "--out", str(tmp_path / "v.parquet")]) == 2
-    said = capsys.readouterr().err
-    assert "The endpoint refuses every request" in said
-    assert "sk-wrong-wrong-wrong" not in said
+    message = capsys.readouterr().err
+    assert "The endpoint refuses every request" in message
+    assert "sk-wrong-wrong-wrong" not in message

@@ -485,8 +485,8 @@ def test_ignored_requests_are_noticed(tmp_path):
     asked = {"logprobs": True, "response_format": {"type": "json_object"}}
     with FaultServer(ignored=["logprobs", "response_format"]) as server:
         run(server.url, tmp_path / "l", questions(5, **asked))
-    found = rows(tmp_path / "l", "SELECT parameter, action FROM quirks ORDER BY parameter")
-    assert found == [("logprobs", "ignored"), ("response_format", "ignored")]
+    result = rows(tmp_path / "l", "SELECT parameter, action FROM quirks ORDER BY parameter")
+    assert result == [("logprobs", "ignored"), ("response_format", "ignored")]
 
 
 def test_the_first_request_to_a_model_goes_alone(tmp_path):

@@ -81,14 +81,14 @@ def test_a_given_prior_takes_the_place_of_the_estimated_one(votes, model):
 @pytest.mark.parametrize("datasets", ["a", "ab", "abcd"])
 def test_what_the_prior_is_learned_from(datasets):
     """Datasets left out; of fewer than three, those that the chain has seen."""
-    found = fit(small_votes(tuple(datasets)), **QUICK)
-    assert isinstance(found.prior_rule, LearnedPrior)
-    assert len(found.prior_rule.priors_) == len(datasets)
-    assert (len(found.fit_report["notes"]) > 0) == (len(datasets) < 3)
+    result = fit(small_votes(tuple(datasets)), **QUICK)
+    assert isinstance(result.prior_rule, LearnedPrior)
+    assert len(result.prior_rule.priors_) == len(datasets)
+    assert (len(result.fit_report["notes"]) > 0) == (len(datasets) < 3)
     if len(datasets) < 3:
-        assert found.left_out == {}
-        assert f"{len(datasets)} training dataset(s)" in found.fit_report["notes"][0]
-        low, high = found.intervals(small_votes(tuple(datasets))).T
+        assert result.left_out == {}
+        assert f"{len(datasets)} training dataset(s)" in result.fit_report["notes"][0]
+        low, high = result.intervals(small_votes(tuple(datasets))).T
         assert (high - low).mean() > 0.3
 
 
@@ -135,19 +135,19 @@ def test_datasets_with_common_documents_are_left_out_together():
 def test_shapley_values_sum_to_what_the_votes_change(model: Model):
     """And a voter without a vote adds nothing."""
     for row in ([1, 0, 1], [1, -1, 0], [-1, -1, -1]):
-        found = model.explain(row)
+        result = model.explain(row)
         p, nothing = model.score(np.array([row, [-1, -1, -1]]), streamed=True)
         change = np.log(p / (1 - p)) - np.log(nothing / (1 - nothing))
-        assert sum(c.shapley for c in found) == pytest.approx(change, abs=1e-9)
-        assert all(c.without == c.shapley == 0 for c in found if c.vote == -1)
+        assert sum(c.shapley for c in result) == pytest.approx(change, abs=1e-9)
+        assert all(c.without == c.shapley == 0 for c in result if c.vote == -1)
 
 
 def test_what_a_vote_adds_is_what_p_loses_without_it(model: Model):
     """For votes by name too; a name that the model has not is refused."""
-    found = {c.voter: c for c in model.explain({model.voter_names[0]: 1, model.voter_names[2]: 0})}
+    result = {c.voter: c for c in model.explain({model.voter_names[0]: 1, model.voter_names[2]: 0})}
     p, less = model.score(np.array([[1, -1, 0], [-1, -1, 0]]), streamed=True)
-    assert found[model.voter_names[0]].without == pytest.approx(np.log(p / (1 - p)) - np.log(less / (1 - less)))
-    assert found[model.voter_names[1]].vote == -1
+    assert result[model.voter_names[0]].without == pytest.approx(np.log(p / (1 - p)) - np.log(less / (1 - less)))
+    assert result[model.voter_names[1]].vote == -1
     with pytest.raises(InputError, match="Got 'nobody'"):
         model.explain({"nobody": 1})
     with pytest.raises(InputError, match="must have 3 columns"):
@@ -157,8 +157,8 @@ def test_what_a_vote_adds_is_what_p_loses_without_it(model: Model):
 def test_many_votes_have_no_shapley_values():
     """There are too many sets of them; what each takes away is still told."""
     model = fit(small_votes(n_voters=13), **{**QUICK, "sizes": [13]})
-    found = model.explain([1] * 13)
-    assert all(c.shapley is None and c.without > 0 for c in found)
+    result = model.explain([1] * 13)
+    assert all(c.shapley is None and c.without > 0 for c in result)
 
 
 @pytest.mark.parametrize(

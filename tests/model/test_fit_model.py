@@ -77,8 +77,8 @@ def test_every_regime_gives_p(regime):
         assert ((p > 0) & (p < 1)).all()
         assert ((low > 0) & (low <= p) & (p <= high) & (high < 1)).all()
         assert 0.01 < (high - low).mean() < 0.99
-    found = model.estimate_prior(votes.rows(votes.datasets == "x"))
-    assert 0 <= found.low <= found.estimate <= found.high <= 1  # as measured on the batch
+    result = model.estimate_prior(votes.rows(votes.datasets == "x"))
+    assert 0 <= result.low <= result.estimate <= result.high <= 1  # as measured on the batch
     assert 0 < model.prior.low <= model.prior.estimate <= model.prior.high < 1
     corrected = {"own labels, four of a class", "own labels, one", "a chain and a target"}
     corrected |= {name for name in REGIMES if "target with" in name and "without" not in name}
@@ -160,9 +160,9 @@ def test_p_of_a_stack_is_that_of_the_estimator():
         stack = Stack().fit(answers, ABCD.labels, groups=ABCD.datasets, answer_map=answer_map)
         model = fit(ABCD, scores=soft)
         new_answers = new.votes if soft is None else model.select(model.beside(new, of_new))
-        found = stack.score(new_answers)
-        assert model.score(new, scores=of_new) == pytest.approx(found.p_consistent, abs=1e-12)
-        assert model.intervals(new, scores=of_new) == pytest.approx(np.column_stack(found.interval()), abs=1e-12)
+        result = stack.score(new_answers)
+        assert model.score(new, scores=of_new) == pytest.approx(result.p_consistent, abs=1e-12)
+        assert model.intervals(new, scores=of_new) == pytest.approx(np.column_stack(result.interval()), abs=1e-12)
         assert model.score_names == (() if soft is None else ("score 1", "score 2"))
 
 
@@ -294,19 +294,19 @@ def test_few_datasets_decide_in_context(tmp_path):
     rows = ABC.rows(np.sort(np.concatenate([of_c[ABC.labels[of_c] == 0], of_c[ABC.labels[of_c] == 1][:10]])))
     for votes in (A, AB):
         model = fit(votes)
-        found = model.scores_of(rows)
-        even, mean = found.prior.threshold, logit(found.p_consistent.mean())
-        assert min(even, mean) < logit(found.threshold) < max(even, mean)
-        assert logit(found.threshold) == pytest.approx(0.25 * even + 0.75 * mean, abs=0.05)
+        outcome = model.scores_of(rows)
+        even, mean = outcome.prior.threshold, logit(outcome.p_consistent.mean())
+        assert min(even, mean) < logit(outcome.threshold) < max(even, mean)
+        assert logit(outcome.threshold) == pytest.approx(0.25 * even + 0.75 * mean, abs=0.05)
         frame = model.score_frame(rows)
-        assert (frame["threshold"] == found.threshold).all()
+        assert (frame["threshold"] == outcome.threshold).all()
         voted = frame["n_votes"] > 0
-        assert (frame["decision"][voted] == found.decisions[voted]).all()
+        assert (frame["decision"][voted] == outcome.decisions[voted]).all()
         frame_of(rows).to_parquet(tmp_path / "votes.parquet")
         result = score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
-        assert result.thresholds["c"] == found.threshold
-        assert model.adapted(rows, target="c").threshold() == found.threshold
-        assert model.threshold() != found.threshold
+        assert result.thresholds["c"] == outcome.threshold
+        assert model.adapted(rows, target="c").threshold() == outcome.threshold
+        assert model.threshold() != outcome.threshold
         assert model.deciding("accuracy").scores_of(rows).threshold == pytest.approx(0.5)
 
 
@@ -329,10 +329,10 @@ def test_labels_of_the_target_weigh_judges_in_the_model_that_is_kept(n_labels, t
     rows = ABC.rows(ABC.datasets == "c")
     names = [part.name for part in model.blend.parts]
     assert names == (["average", "labels"] if n_labels == 60 else ["average"])
-    found = model.scores_of(rows)
+    result = model.scores_of(rows)
     model.save(tmp_path / "model.json")
     read = load(tmp_path / "model.json")
-    assert np.array_equal(read.scores_of(rows).p_consistent, found.p_consistent)
-    assert np.array_equal(read.score(rows, streamed=True), found.p_consistent)
-    assert logit(found.threshold) == pytest.approx(logit(found.p_consistent.mean()), abs=1e-6)
+    assert np.array_equal(read.scores_of(rows).p_consistent, result.p_consistent)
+    assert np.array_equal(read.score(rows, streamed=True), result.p_consistent)
+    assert logit(result.threshold) == pytest.approx(logit(result.p_consistent.mean()), abs=1e-6)
     assert read.scores_of(rows).share == read.prior

@@ -45,12 +45,12 @@ def test_scores_are_those_of_fresh_rows(n_labels, n_seeds):
 
 def test_noise_does_not_print_a_good_score():
     """Twenty-four rows, eight judges that toss coins: no score is near perfect, and their mean is that of chance."""
-    found = []
+    result = []
     for seed in range(10):
         votes, _ = dataset(seed, 24, n=200, n_voters=8, noise=True)
         mean = fit(votes).fit_report["left_out_scores"]["mean"]
-        found.append([mean["auroc"], mean["balanced_accuracy"], mean["log_loss"]])
-    auroc, balanced, loss = np.transpose(found)
+        result.append([mean["auroc"], mean["balanced_accuracy"], mean["log_loss"]])
+    auroc, balanced, loss = np.transpose(result)
     assert max(auroc.max(), balanced.max()) < 0.95
     assert auroc.mean() == pytest.approx(0.5, abs=0.12)
     assert balanced.mean() == pytest.approx(0.5, abs=0.12)
@@ -182,7 +182,7 @@ def test_labels_of_one_document_say_so():
     votes, y = dataset(2, 0, n=300)
     model = fit(replace(votes, labels=y.astype(np.int8), datasets=np.full(300, "other", dtype=object)))
     labels = np.where(np.arange(300) < 20, y, -1)
-    for size, said in ((20, True), (10, False)):
+    for size, message in ((20, True), (10, False)):
         rows = replace(votes, labels=labels, document_ids=np.array([f"d{i // size}" for i in range(300)], dtype=object))
         note = share_report(model, Target(rows))["note"]
-        assert (note is not None and "one document" in note) == said
+        assert (note is not None and "one document" in note) == message

@@ -87,14 +87,14 @@ def database(tmp_path_factory):
     try:
         subprocess.run([*init, "-E", "UTF8", "--locale=C"], check=True, **quiet)
         words = [postgres, "-D", data, "-p", str(port), "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
-        found = Database(words, quiet, f"postgresql+psycopg://deep:s3cret-word@127.0.0.1:{port}")
+        result = Database(words, quiet, f"postgresql+psycopg://deep:s3cret-word@127.0.0.1:{port}")
     except (OSError, KeyError, PermissionError, subprocess.CalledProcessError) as error:
         pytest.skip(f"PostgreSQL does not start here: {error}")
     try:
-        _wait_until_up(found.url)
-        yield found
+        _wait_until_up(result.url)
+        yield result
     finally:
-        found.crash()
+        result.crash()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -81,6 +81,6 @@ def echoes(labels: dict[str, int]) -> Iterator[tuple[str, Reply]]:
     """Yield documents that end like an answer, with replies that quote them and hold nothing else."""
     for label, other, vote in pairs(labels):
         for number, (form, quote) in enumerate(product(ECHOED, QUOTED)):
-            said = spelled(form, label, other, vote)
-            document = said if number % 2 else f"{SOURCE}\n\n{said}"
+            message = spelled(form, label, other, vote)
+            document = message if number % 2 else f"{SOURCE}\n\n{message}"
             yield document, Reply(f"{form} in {quote}", quote.format(text=document), None)

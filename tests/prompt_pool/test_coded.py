@@ -24,11 +24,11 @@ def code_of(example, question=None):
 
 def answer(prompt, code):
     """Return the answer that speaks for the claim, with a code or, where it is empty, without one."""
-    said = f"{prompt.scale[1]:g}" if prompt.scale else prompt.told_labels[0]
+    message = f"{prompt.scale[1]:g}" if prompt.scale else prompt.told_labels[0]
     name = f"{prompt.kind}-{code}" if code else prompt.kind
     if prompt.output == "json":
-        return json.dumps({"reasoning": "It is so.", name: float(said) if prompt.scale else said})
-    return f"<{name}>{said}</{name}>" if prompt.output == "xml" else f"It is so.\n{name.upper()}: {said}"
+        return json.dumps({"reasoning": "It is so.", name: float(message) if prompt.scale else message})
+    return f"<{name}>{message}</{name}>" if prompt.output == "xml" else f"It is so.\n{name.upper()}: {message}"
 
 
 def test_an_answer_to_another_claim_of_the_source_is_none():

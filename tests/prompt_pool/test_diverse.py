@@ -30,8 +30,8 @@ def test_the_pool_is_these_files():
 
 def test_no_two_agree():
     """Neither in the system turn nor in the form of the answer."""
-    for said in ([tuple(values["system"].split()) for values in TOML.values()], [*map(form_of, TOML.values())]):
-        assert len(set(said)) == len(said)
+    for message in ([tuple(values["system"].split()) for values in TOML.values()], [*map(form_of, TOML.values())]):
+        assert len(set(message)) == len(message)
 
 
 def test_no_system_turn_is_a_variation_of_another():

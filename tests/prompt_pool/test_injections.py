@@ -137,8 +137,10 @@ def test_the_judges_own_answer_is_read(text, side):
     for prompt in map(prompt_named, ONE_A_FORM):
         material = placed(text, side)
         marker = asked_marker(prompt, **material)
-        said = {f"{prompt.scale[0]} points\n": 0, f"{prompt.scale[1]} points\n": 1} if prompt.scale else prompt.labels
-        for answer, polarity in said.items():
+        message = (
+            {f"{prompt.scale[0]} points\n": 0, f"{prompt.scale[1]} points\n": 1} if prompt.scale else prompt.labels
+        )
+        for answer, polarity in message.items():
             reply = answered(prompt, marker, answer, text)
             copied = says_the_same(prompt, marker, answer, text, material)
             if copied:

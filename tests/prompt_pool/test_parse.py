@@ -393,9 +393,9 @@ def test_only_a_delimited_final_verdict_decides(text):
     if vote == -1:
         return
     last = re.split(r"(?i)verdict(?:-[0-9a-f]{8})?[*_`\s]*[:\uff1a]", text)[-1]
-    said = " ".join(re.sub(r"[\W_]+", " ", last).split()).casefold()
-    negative = re.search(r"\b(?:not ?supported|unsupported)\b", said)
-    assert "supported" in said
+    message = " ".join(re.sub(r"[\W_]+", " ", last).split()).casefold()
+    negative = re.search(r"\b(?:not ?supported|unsupported)\b", message)
+    assert "supported" in message
     assert bool(negative) == (vote == 0)
 
 

@@ -26,9 +26,9 @@ def reply(text="VERDICT: YES", **given):
 
 def tokens(*texts, top=TOP, at=-1):
     """Return log-probabilities as chat completions give them; elsewhere than `at` the alternatives say NO."""
-    said = [{"token": text, "logprob": -0.5, "top_logprobs": [{"token": "NO", "logprob": 0.0}]} for text in texts]
-    said[at]["top_logprobs"] = alternatives(top)
-    return said
+    message = [{"token": text, "logprob": -0.5, "top_logprobs": [{"token": "NO", "logprob": 0.0}]} for text in texts]
+    message[at]["top_logprobs"] = alternatives(top)
+    return message
 
 
 def alternatives(top):
@@ -103,17 +103,17 @@ def test_an_error_of_the_call_layer_is_passed_on():
 )
 def test_samples(texts, vote, reason, score):
     """The majority's vote, the mean as its score, a tie abstains, and no votes have the commonest reason."""
-    said = []
+    message = []
 
     def ask(question):
-        said.append((question.parameters["temperature"], question.sample))
+        message.append((question.parameters["temperature"], question.sample))
         text = texts[question.sample]
         return None if text is None else reply(f"VERDICT: {text}")
 
     judgment = label(PromptJudge(PROMPT, len(texts), 0.8, repair=False), ask)
     assert (judgment.vote, judgment.reason) == (vote, reason)
     assert judgment.score == (None if score is None else pytest.approx(score))
-    assert said == [(0.8, i) for i in range(len(texts))]
+    assert message == [(0.8, i) for i in range(len(texts))]
 
 
 def test_samples_of_a_score():
@@ -284,9 +284,9 @@ def test_soft_vote_without_alternatives():
 )
 def test_a_label_that_is_not_listed_has_the_most_that_it_can(top, expected):
     """Servers list a few tokens, some of them before their grammar: half the evidence makes no P of 1."""
-    said = "NO" if any(token == " NO" for token, _ in top) else "YES"
-    found = soft(f"VERDICT: {said}", tokens("VERDICT:", f" {said}", top=top, at=1))
-    assert found == (None if expected is None else pytest.approx(expected))
+    message = "NO" if any(token == " NO" for token, _ in top) else "YES"
+    result = soft(f"VERDICT: {message}", tokens("VERDICT:", f" {message}", top=top, at=1))
+    assert result == (None if expected is None else pytest.approx(expected))
 
 
 def test_scores_and_abstentions_have_no_soft_vote():

@@ -60,8 +60,8 @@ def judge(override=None, example=EXAMPLE, judge=None):
 
     def ask(question):
         asked.append(question)
-        said = answers(question) if override is None else override(question)
-        return answers(question) if said is None else None if said == "lost" else said
+        message = answers(question) if override is None else override(question)
+        return answers(question) if message is None else None if message == "lost" else message
 
     judgment = run_program((judge or StepwiseJudge()).program(example), ask)
     assert isinstance(judgment, Judgment)
@@ -144,18 +144,18 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_faulty_reply_is_a_reason(fault):
     """Never a vote, never an exception, at whatever step."""
-    step, said, reason = FAULTS[fault]
-    judgment, _ = judge(lambda q: said if q.step == step else supported(q))
+    step, message, reason = FAULTS[fault]
+    judgment, _ = judge(lambda q: message if q.step == step else supported(q))
     assert (judgment.vote, judgment.reason, judgment.score) == (-1, reason, None)
 
 
 @pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("decompose")])
 def test_a_faulty_reply_about_one_claim_leaves_the_others(fault):
     """A claim that is unsupported decides, whatever became of another; without one there is no vote."""
-    step, said, reason = FAULTS[fault]
+    step, message, reason = FAULTS[fault]
 
     def once(question):
-        return said if question.step == step and is_about(question, CLAIMS[0]) else None
+        return message if question.step == step and is_about(question, CLAIMS[0]) else None
 
     judgment, _ = judge(once)
     assert judgment.vote == 0
@@ -189,32 +189,32 @@ def test_a_claim_that_comes_twice_is_asked_about_once():
 def test_an_excerpt_is_weighed_alone_with_its_surroundings_apart():
     """The context holds the excerpt; where the excerpt is the judge's own there is no other context."""
     question = evaluation_question(SOURCE, CLAIMS[0], Excerpt("Nobody was hurt.", (25, 41)))
-    found = dict(re.findall(r"<(\w+)-\w{8}>\n(.*)\n</", question.messages[-1]["content"]))
-    assert found == {"context": SOURCE, "excerpt": "Nobody was hurt.", "claim": CLAIMS[0]}
+    result = dict(re.findall(r"<(\w+)-\w{8}>\n(.*)\n</", question.messages[-1]["content"]))
+    assert result == {"context": SOURCE, "excerpt": "Nobody was hurt.", "claim": CLAIMS[0]}
     assert around("x" * 30 + " one two three " + "y" * 30, (36, 39), 8) == "one two three"
 
 
 def test_direct_asks_once():
     """The vote is 1 where nothing is quoted; quotations outside the response are no localization."""
-    said = {
+    message = {
         1: reply({"reasoning": "", "unsupported": []}),
         0: reply({"reasoning": "", "unsupported": ["The mayor resigned.", "not there"]}),
         -1: reply({"reasoning": "", "unsupported": ["not there"]}),
     }
-    for vote, answer in said.items():
+    for vote, answer in message.items():
         judgment, asked = judge(lambda q, answer=answer: answer, judge=DirectJudge())
         assert (judgment.vote, len(asked)) == (vote, 1)
-    judgment, _ = judge(lambda q: said[0], judge=DirectJudge())
+    judgment, _ = judge(lambda q: message[0], judge=DirectJudge())
     assert json.loads(judgment.evidence[0])["span"] == [46, 65]
 
 
 @pytest.mark.parametrize("fault", [name for name in FAULTS if name.startswith("find")])
 def test_direct_turns_faults_into_reasons(fault):
     """As the steps do."""
-    _, said, reason = FAULTS[fault]
-    if said != "lost":
-        said = SimpleNamespace(**{**vars(said), "text": said.text.replace("evidence", "unsupported")})
-    judgment, _ = judge(lambda q: said, judge=DirectJudge())
+    _, message, reason = FAULTS[fault]
+    if message != "lost":
+        message = SimpleNamespace(**{**vars(message), "text": message.text.replace("evidence", "unsupported")})
+    judgment, _ = judge(lambda q: message, judge=DirectJudge())
     assert (judgment.vote, judgment.reason) == (-1, reason)
 
 
@@ -265,10 +265,10 @@ def test_words_cut_off_behind_an_object_may_have_been_another():
 @given(st.text(max_size=200), st.sampled_from(["stop", "length", None, "content_filter"]))
 def test_readers_never_raise(text, finish):
     """Any text is a list, a vote, or a reason."""
-    said = reply(text, finish_reason=finish)
-    found = read_list(said, "claims", "x")
-    assert isinstance(found, list) or found in ("refused", "truncated", "unparsable")
-    assert read_verdict(said, "x").vote in (1, 0, -1)
+    message = reply(text, finish_reason=finish)
+    result = read_list(message, "claims", "x")
+    assert isinstance(result, list) or result in ("refused", "truncated", "unparsable")
+    assert read_verdict(message, "x").vote in (1, 0, -1)
 
 
 json_values = st.recursive(
@@ -307,8 +307,8 @@ def test_every_run_of_words_is_found_at_its_place(items, data):
     changed = "\n".join(wanted).upper().replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"')
     span = SearchableText(text).find(changed)
     assert span is not None
-    found = text[slice(*span)]
-    assert re.sub(r"\W", "", found).casefold() == re.sub(r"\W", "", "".join(wanted)).casefold()
+    result = text[slice(*span)]
+    assert re.sub(r"\W", "", result).casefold() == re.sub(r"\W", "", "".join(wanted)).casefold()
 
 
 @given(st.text(max_size=60), st.text(max_size=20))

@@ -114,9 +114,9 @@ def test_the_rules():
         any_of, all_of = (combine_windows(judgments, spans, rule) for rule in ("any", "all"))
         assert any_of.vote == (1 if 1 in votes else 0 if set(votes) == {0} else -1)
         assert all_of.vote == (0 if 0 in votes else 1 if set(votes) == {1} else -1)
-        for found in (any_of, all_of):
-            reasons = {None} if found.vote >= 0 else {judgment.reason for judgment in judgments}
-            assert found.reason in reasons
+        for result in (any_of, all_of):
+            reasons = {None} if result.vote >= 0 else {judgment.reason for judgment in judgments}
+            assert result.reason in reasons
 
 
 @pytest.mark.parametrize("span", ['["a"]', "5", '{"a": 1}', "[[1]]"])
@@ -169,9 +169,9 @@ def test_a_staged_judge_goes_through_the_windows_and_counts_from_the_beginning()
         properties = json.dumps(question.schema)
         if '"claims"' in properties:
             return reply(json.dumps({"claims": [{"segment": LONG.claim, "claim": LONG.claim}]}))
-        found = target in text
-        answer = {"reasoning": "", "evidence": [target] if found else [], "excerpts": [target] if found else []}
-        return reply(json.dumps({**answer, "verdict": "PASS" if found else "FAIL", "unsupported": []}))
+        result = target in text
+        answer = {"reasoning": "", "evidence": [target] if result else [], "excerpts": [target] if result else []}
+        return reply(json.dumps({**answer, "verdict": "PASS" if result else "FAIL", "unsupported": []}))
 
     judgment = run_program(cut.program(LONG), ask)
     assert judgment.vote == 1

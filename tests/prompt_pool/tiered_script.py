@@ -19,8 +19,8 @@ def task_of(user):
     named = re.search(r"<(hallucinated|speculative)(?:-[0-9a-f]{8})?>\.\.\.", user)
     if named:
         return {"hallucinated": "support", "speculative": "tier"}[named[1]]
-    found = re.search(r"<(irrelevant|faithful|grounded|irrefutable)(?:-[0-9a-f]{8})?>\.\.\.", user)[1]
-    return {"irrelevant": "type", "faithful": "check"}.get(found, found)
+    result = re.search(r"<(irrelevant|faithful|grounded|irrefutable)(?:-[0-9a-f]{8})?>\.\.\.", user)[1]
+    return {"irrelevant": "type", "faithful": "check"}.get(result, result)
 
 
 def marked_in(user):

@@ -96,8 +96,8 @@ def endings() -> Iterator[Ending]:
             for form in FORMS:
                 for say in language.says if "{say}" in form else language.says[:1]:
                     for spelled in dict.fromkeys((label, label.upper(), label.capitalize())):
-                        said = say.format(label=spelled)
-                        words = {"label": spelled, "answer": language.answer, "reason": language.reason, "say": said}
+                        message = say.format(label=spelled)
+                        words = {"label": spelled, "answer": language.answer, "reason": language.reason, "say": message}
                         yield Ending(name, form, form.format(**words), vote)
 
 

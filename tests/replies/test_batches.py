@@ -57,10 +57,10 @@ def test_a_batch_is_read_as_meant(path):
     """At least 95 % of the replies with a verdict are read as meant, and none otherwise."""
     unread, n = [], 0
     for name, meant, text in lines_of(path):
-        said = read(name, text)
+        message = read(name, text)
         if meant is not None:
-            assert said is None or said == pytest.approx(meant), text
-            unread += [text] if said is None else []
+            assert message is None or message == pytest.approx(meant), text
+            unread += [text] if message is None else []
             n += 1
     assert len(unread) <= LEFT.get(path.stem, 0.05 * n), unread
 

@@ -34,18 +34,18 @@ def prompt_file(tmp_path):
 
 def test_a_file_of_replies_is_read_by_a_prompt(prompt_file, tmp_path, capsys):
     """The counts of what is read, unread and contradictory, with an ending of each."""
-    said = [
+    message = [
         "Therefore the summary holds no contradiction.",
         {"reply": "The summary contains a contradiction.", "finish_reason": "stop"},
         "It holds no contradiction.\\n\\nSo the summary contains a contradiction.".replace("\\n", "\n"),
         "Hard to say.",
     ]
     replies = tmp_path / "replies.jsonl"
-    replies.write_text("".join(json.dumps(one) + "\n" for one in said))
+    replies.write_text("".join(json.dumps(one) + "\n" for one in message))
     assert main_prompts(["check", str(prompt_file), "--replies", str(replies), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["counts"] == {"1": 1, "0": 1, "contradictory": 1, "unparsable": 1}
-    assert found["lost"] == 2
+    result = json.loads(capsys.readouterr().out)
+    assert result["counts"] == {"1": 1, "0": 1, "contradictory": 1, "unparsable": 1}
+    assert result["lost"] == 2
     assert main_prompts(["check", str(prompt_file), "--replies", str(replies)]) == 0
     printed = capsys.readouterr().out
     assert "2 of 4 replies are lost" in printed

@@ -37,16 +37,16 @@ def vote_of(name, text):
 def spelled(form, name, label):
     """Return a sentence about what a task speaks of."""
     begins = label.capitalize() if form.startswith("{L}") else label
-    said = form.replace("Yes", "No") if label != LABELS[name][0] else form
-    return said.format(S=SUBJECTS.get(name, "summary"), L=begins)
+    message = form.replace("Yes", "No") if label != LABELS[name][0] else form
+    return message.format(S=SUBJECTS.get(name, "summary"), L=begins)
 
 
 @pytest.mark.parametrize("name", LABELS)
 def test_a_sentence_states_its_label(name):
     """Three labels each."""
     for form in forms("states"):
-        said = [vote_of(name, spelled(form, name, label)) for label in LABELS[name]]
-        assert said == [1, 0, 0], form
+        message = [vote_of(name, spelled(form, name, label)) for label in LABELS[name]]
+        assert message == [1, 0, 0], form
 
 
 @pytest.mark.parametrize("name", LABELS)

@@ -286,7 +286,7 @@ def test_no_text_holds_no_text(open_page, lexical, tmp_path):
     assert "The old bridge" not in out.read_text(encoding="utf-8")
     assert "The old bridge" in lexical.read_text(encoding="utf-8")
     opened = open_page(out)
-    assert any(said.startswith("Texts in this file: none") for said in opened.texts("#items > p"))
+    assert any(message.startswith("Texts in this file: none") for message in opened.texts("#items > p"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -54,9 +54,9 @@ def open_view(chromium, views):
     opened = []
 
     def opener(name, size=DESKTOP, scheme="light"):
-        said = ("422",) if name == "serve-error" else ()
+        message = ("422",) if name == "serve-error" else ()
         options = {"viewport": size, "color_scheme": scheme, "reduced_motion": "reduce"}
-        opened.append(Opened(chromium, views[name].address, expected=said, **options))
+        opened.append(Opened(chromium, views[name].address, expected=message, **options))
         views[name].reach(opened[-1].page)
         return opened[-1].page
 
@@ -90,15 +90,15 @@ def test_nothing_is_cut_small_or_hard_to_read(open_view, name, scheme, size):
 def test_the_first_screen_answers(open_view, name):
     """How many are suspect, can P be trusted here, what to do next: whole within the first 900 pixels."""
     page = open_view(name)
-    said = {}
+    message = {}
     for kind in ("suspect", "trust", "then"):
         sentence = page.locator(f"#verdict .{kind}")
         box = sentence.bounding_box()
         assert box["y"] + box["height"] <= 900
-        said[kind] = sentence.inner_text()
-    assert re.search(r"\d+ (of|printed|hallucinated|inconsistent)\b|With \d", said["suspect"]), said
-    assert re.search(r"\bP\b|SIMULATED", said["trust"]), said
-    assert re.match(r"Next: \w+", said["then"]), said
+        message[kind] = sentence.inner_text()
+    assert re.search(r"\d+ (of|printed|hallucinated|inconsistent)\b|With \d", message["suspect"]), message
+    assert re.search(r"\bP\b|SIMULATED", message["trust"]), message
+    assert re.match(r"Next: \w+", message["then"]), message
     assert page.locator("#verdict figure").first.bounding_box()["y"] < 900, "with its chart"
 
 
@@ -123,10 +123,10 @@ def test_figures_of_other_data_stand_in_their_box(open_view, name):
 
 def test_the_end_of_labeling_does_not_contradict_itself(open_view):
     """Labels that disagree with the model are enough to say so, and what it expects of itself is not said."""
-    said = open_view("label-end").locator("main").inner_text()
-    assert "they show that the model is wrong here" in said
-    assert "Not yet" not in said
-    assert "percentage points on average" not in said
+    message = open_view("label-end").locator("main").inner_text()
+    assert "they show that the model is wrong here" in message
+    assert "Not yet" not in message
+    assert "percentage points on average" not in message
 
 
 def test_one_count_of_the_same_claims(open_view):
@@ -174,19 +174,23 @@ def test_sixty_judges_on_paper(open_view):
     """Verdict, charts, ten items and fifteen judges, and how many more; no number ends a line before its %."""
     sheets = [words_on(sheet) for sheet in sheets_of(open_view("report-sixty"))]
     assert len(sheets) <= 8
-    said = "\n".join(sheets)
+    message = "\n".join(sheets)
     for words in ("Next: ", "45 more judges are in the file.", "590 more items are in the file, with the texts"):
-        assert words in said
-    assert len(re.findall(r" \d+ of \d+\n", said.split("votes for it", 1)[1].split("The headline")[0])) == 10
-    assert not re.search("Show all|a head sorts|numbers of this picture", said)
-    assert not re.search(r"\d\n%", said)
+        assert words in message
+    assert len(re.findall(r" \d+ of \d+\n", message.split("votes for it", 1)[1].split("The headline")[0])) == 10
+    assert not re.search("Show all|a head sorts|numbers of this picture", message)
+    assert not re.search(r"\d\n%", message)
 
 
 def test_heads_that_sort_are_printed_on_each_sheet(open_view):
     """As text: a button would stand on the first sheet alone."""
     page = open_view("report-labeled")
     page.add_style_tag(content="#browser tbody td { height: 50mm; }")
-    sheets = [said for said in map(words_on, sheets_of(page)) if re.search(r"consistent \d of \d$", said, re.MULTILINE)]
+    sheets = [
+        message
+        for message in map(words_on, sheets_of(page))
+        if re.search(r"consistent \d of \d$", message, re.MULTILINE)
+    ]
     assert len(sheets) >= 3
     assert [sheet for sheet in sheets if "item claim P, % called dataset label votes for it\n" not in sheet] == []
 

@@ -91,11 +91,11 @@ def hostile(tmp_path_factory):
 
 def test_names_and_texts_stay_text(hostile):
     """No tag of theirs is a tag of the page, and the policy allows one script, by its hash."""
-    found = elements(hostile)
-    assert [tag for tag, _ in found].count("script") == 2
-    assert not [attrs for tag, attrs in found if any(name.startswith("on") for name in attrs)]
-    assert not [tag for tag, _ in found if tag in ("b", "img", "iframe", "object", "embed")]
-    policy = next(attrs["content"] for tag, attrs in found if tag == "meta" and "http-equiv" in attrs)
+    result = elements(hostile)
+    assert [tag for tag, _ in result].count("script") == 2
+    assert not [attrs for tag, attrs in result if any(name.startswith("on") for name in attrs)]
+    assert not [tag for tag, _ in result if tag in ("b", "img", "iframe", "object", "embed")]
+    policy = next(attrs["content"] for tag, attrs in result if tag == "meta" and "http-equiv" in attrs)
     assert re.search(r"default-src 'none'; .*script-src 'sha256-[\w+/=]{44}'", policy)
     data = items(hostile)
     assert data["voters"][0] == HOSTILE
@@ -196,7 +196,11 @@ def test_texts_that_changed_are_not_shown(tmp_path, capsys):
     data = items(out)
     assert len(data["sources"]) == 12
     marked = [
-        (i, p) for i, said in data["said"].items() for j in said.values() for p in j.get("passages", ()) if "where" in p
+        (i, p)
+        for i, message in data["said"].items()
+        for j in message.values()
+        for p in j.get("passages", ())
+        if "where" in p
     ]
     assert marked
     assert all(data[p["where"]][int(i)][p["start"] : p["end"]].strip() for i, p in marked if p["where"] == "claim")
@@ -278,9 +282,9 @@ def test_rows_by_dataset_are_found_in_any_order():
     """Each dataset's rows ascend, the datasets by name."""
     votes = small_votes(n=5)
     shuffled = votes.rows(np.random.default_rng(0).permutation(20))
-    found = dataset_rows(shuffled)
-    assert [name for name, _ in found] == list(votes.dataset_names)
-    assert all(rows.tolist() == np.flatnonzero(shuffled.datasets == name).tolist() for name, rows in found)
+    result = dataset_rows(shuffled)
+    assert [name for name, _ in result] == list(votes.dataset_names)
+    assert all(rows.tolist() == np.flatnonzero(shuffled.datasets == name).tolist() for name, rows in result)
 
 
 def test_the_canary_of_each_dataset_is_that_of_deep_check():
@@ -293,12 +297,12 @@ def test_the_canary_of_each_dataset_is_that_of_deep_check():
     rows = {row["dataset"]: row for row in chapter.parts[-1].rows}
     assert list(rows) == ["x", "y"]
     for name, row in rows.items():
-        found = canary_report(model, Target(votes.rows(votes.datasets == name)))
-        assert row["labels"] == str(found["n_labels"])
-        assert row["p"] == f"{found['p_value']:.2g}"
-        assert row["consistent, %"] == in_percent(found["observed"])
-        assert row["expected, %"] == in_percent(found["expected"])
-        assert row["the labels"] == ("DISAGREE with the model" if found["flagged"] else "do not disagree")
+        result = canary_report(model, Target(votes.rows(votes.datasets == name)))
+        assert row["labels"] == str(result["n_labels"])
+        assert row["p"] == f"{result['p_value']:.2g}"
+        assert row["consistent, %"] == in_percent(result["observed"])
+        assert row["expected, %"] == in_percent(result["expected"])
+        assert row["the labels"] == ("DISAGREE with the model" if result["flagged"] else "do not disagree")
     assert rows["y"]["the labels"] == "DISAGREE with the model"
     assert rows["x"]["the labels"] == "do not disagree"
 
@@ -308,7 +312,7 @@ def test_judges_alone_are_measured_as_any_decision_is():
     votes = small_votes(("x", "y"), n=40)
     votes = replace(votes, labels=np.where(np.arange(80) % 7, votes.labels, -1))
     scored = score_by(fit(small_votes(), **QUICK), votes)
-    found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
+    result = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
     rows = (votes.datasets == "y") & (votes.votes[:, 1] != -1)
     assert rows.sum() < (votes.datasets == "y").sum()
     decided = votes.votes[rows, 1] != 0
@@ -316,13 +320,13 @@ def test_judges_alone_are_measured_as_any_decision_is():
         votes.labels[rows], decided.astype(float), decided, n_bins=8, n_boot=N_BOOT, random_state=0
     )
     names = ("balanced_accuracy", "balanced_accuracy_ci", "precision", "recall")
-    assert found.by_dataset["y"] == {name: whole[name] for name in names}
+    assert result.by_dataset["y"] == {name: whole[name] for name in names}
     scored = replace(scored, votes=replace(votes, document_ids=np.char.add("d", (np.arange(80) // 2).astype(str))))
-    found = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
+    result = next(method for method in methods_of(ReportMaterial("", scored=scored)) if method.name == "judge-1")
     labeled = rows & (votes.labels != -1)
     of, documents = (votes.labels[labeled], votes.votes[labeled, 1] != 0), scored.votes.document_ids[labeled]
     by_document = list(bootstrap_balanced_accuracy(*of, documents=documents, n_boot=N_BOOT))
-    assert found.by_dataset["y"]["balanced_accuracy_ci"] == by_document
+    assert result.by_dataset["y"]["balanced_accuracy_ci"] == by_document
 
 
 @pytest.mark.parametrize(("sets", "measured"), [(["a", "b", "c", "d"], ["d"]), (["a", "b"], ["a", "b", "c"])])
@@ -361,15 +365,15 @@ LEARNED = "is unverified here: all labels were used for training."
 def test_claims_that_the_model_learned_from_are_not_called_unlabeled():
     """Their labels are counted, and tell nothing of P; what was measured is of each dataset left out."""
     votes = small_votes(n=40)
-    said = str(deep.report(fit(votes, **QUICK), votes))
-    assert f"; {len(votes.labels)} labels." in said
-    assert LEARNED in said
+    message = str(deep.report(fit(votes, **QUICK), votes))
+    assert f"; {len(votes.labels)} labels." in message
+    assert LEARNED in message
     assert re.search(
-        r"On \d training datasets, .* each left out in turn: balanced accuracy [\d.]+ % \(95 % interval \d", said
+        r"On \d training datasets, .* each left out in turn: balanced accuracy [\d.]+ % \(95 % interval \d", message
     )
-    assert "Next: score claims that the model was not trained on, and label 30 of them" in said
-    assert "OTHER" not in said
-    assert "none of these claims" not in said
+    assert "Next: score claims that the model was not trained on, and label 30 of them" in message
+    assert "OTHER" not in message
+    assert "none of these claims" not in message
 
 
 def test_the_flow_of_the_readme_knows_what_the_model_was_fitted_with(tmp_path, capsys):
@@ -385,17 +389,17 @@ def test_the_flow_of_the_readme_knows_what_the_model_was_fitted_with(tmp_path, c
     model, page = str(tmp_path / "model.json"), tmp_path / "report.html"
     assert main(["fit", str(table), "--labels", str(labels), "--out", model]) == 0
     assert main(["report", model, str(table), "--out", str(page)]) == 0
-    said = page.read_text(encoding="utf-8")
-    assert "OTHER" not in said
-    assert "NO LABELS" not in said
-    assert "on other data" not in said
+    message = page.read_text(encoding="utf-8")
+    assert "OTHER" not in message
+    assert "NO LABELS" not in message
+    assert "on other data" not in message
     assert first_words(page)["trust"] == f"P {LEARNED}"
-    assert "the model has labels of them" in said
+    assert "the model has labels of them" in message
 
     new = written(tmp_path, votes.rows(np.arange(90) >= 60), labels=False)
     assert main(["report", model, str(new), "--out", str(page)]) == 0
-    said = page.read_text(encoding="utf-8")
-    assert "OTHER" not in said
+    message = page.read_text(encoding="utf-8")
+    assert "OTHER" not in message
     assert first_words(page)["trust"].startswith("P is unverified here: none of these claims has a label")
 
 
@@ -416,17 +420,17 @@ def test_new_claims_beside_those_that_the_model_learned_from_are_to_be_labeled()
     """The labels that there are tell nothing, and thirty of the new ones would."""
     every = small_votes(("a", "b", "c", "new"), n=40)
     new = every.datasets == "new"
-    said = str(deep.report(fit(every.rows(~new), **QUICK), replace(every, labels=np.where(new, -1, every.labels))))
-    assert LEARNED in said
-    assert "label 30 random claims" in said
+    message = str(deep.report(fit(every.rows(~new), **QUICK), replace(every, labels=np.where(new, -1, every.labels))))
+    assert LEARNED in message
+    assert "label 30 random claims" in message
 
 
 def test_of_one_training_dataset_parts_were_left_out():
     """It cannot be left out as a whole, and has no interval over datasets."""
     votes = small_votes(("a",), n=40)
-    said = str(deep.report(fit(votes), votes))
+    message = str(deep.report(fit(votes), votes))
     assert re.search(
-        r"On 1 training dataset, .*, parts of it left out in turn: balanced accuracy [\d.]+ %, log loss", said
+        r"On 1 training dataset, .*, parts of it left out in turn: balanced accuracy [\d.]+ %, log loss", message
     )
 
 
@@ -502,7 +506,7 @@ def test_the_histogram_holds_the_claims_that_somebody_voted_on(tmp_path):
     at = np.arange(40)
     (table,) = spread_picture(replace(material.scored, sure=at >= 10, decided=at % 4 == 0)).tables
     assert [sum(int(row[state]) for row in table.rows) for state in STATES] == [7, 23, 3]
-    found = verdict_of(material, methods_of(material), watch_of(material))
-    assert "\n     7 without a vote\n" in found.suspect
-    (best,) = (badge.says for badge in found.badges if badge.name == "beats the best judge")
+    result = verdict_of(material, methods_of(material), watch_of(material))
+    assert "\n     7 without a vote\n" in result.suspect
+    (best,) = (badge.says for badge in result.badges if badge.name == "beats the best judge")
     assert "@" not in best

@@ -39,7 +39,7 @@ def test_an_item_shows_what_its_judges_were_asked_and_replied(asked, tmp_path):
     with History(str(ledger)) as history:
         held = history.transcripts(keys)
     assert len(keys) == len(held) == 12
-    said = set()
+    message = set()
     for i, key in enumerate(keys):
         source, claim = data["sources"][data["source"][i]], data["claim"][i]
         for judge, voter in enumerate(data["voters"]):
@@ -51,9 +51,9 @@ def test_an_item_shows_what_its_judges_were_asked_and_replied(asked, tmp_path):
             assert "[the source]" in turns[1][1]
             assert claim in turns[1][1]  # too short to stand there by name: its words may be the prompt's own
             assert not any(source in text for role, text in turns if role != "assistant")
-            said.add(tuple(role for role, _ in turns))
+            message.add(tuple(role for role, _ in turns))
     once = ("system", "user", "assistant")
-    assert said == {once, once + once}  # without a repair, and with one
+    assert message == {once, once + once}  # without a repair, and with one
     write_report([str(asked)], tmp_path / "without.html")
     assert '"transcript"' not in (tmp_path / "without.html").read_text(encoding="utf-8")
 

@@ -30,11 +30,11 @@ def test_lossless_changes_no_decision(problem):
     table, patterns, weights, prices = problem
     policy = AskingPolicy.learn(table, patterns, weights, prices=prices)
     everything = pattern_grid(patterns.shape[1])
-    found = policy.simulate(everything, table)
-    assert not found.changed.any()
-    assert (found.calls <= patterns.shape[1]).all()
-    whole = found.calls == patterns.shape[1]
-    np.testing.assert_allclose(found.p[whole], table[whole], rtol=1e-9)
+    result = policy.simulate(everything, table)
+    assert not result.changed.any()
+    assert (result.calls <= patterns.shape[1]).all()
+    whole = result.calls == patterns.shape[1]
+    np.testing.assert_allclose(result.p[whole], table[whole], rtol=1e-9)
 
 
 def cheapest(table, chance, prices, error_cost):
@@ -81,8 +81,8 @@ def test_next_walks_like_simulate(problem):
     """Asking step by step meets the same judges and the same probability as the simulation."""
     table, patterns, weights, prices = problem
     policy = AskingPolicy.learn(table, patterns, weights, prices=prices)
-    found = policy.simulate(patterns, table)
-    for row, calls, p in zip(patterns, found.calls, found.p, strict=True):
+    result = policy.simulate(patterns, table)
+    for row, calls, p in zip(patterns, result.calls, result.p, strict=True):
         heard = {}
         while (judge := policy.next(heard)) != STOP:
             heard[judge] = int(row[judge])

@@ -88,8 +88,8 @@ class Panel:
 
     def matrix(self, out):
         """Return the votes of a JSONL file of the whole panel."""
-        found = [{j["judge"]: j["vote"] for j in row["judges"]} for row in self.read(out)]
-        votes = [[row[name] for name in self.model.voter_names] for row in found]
+        result = [{j["judge"]: j["vote"] for j in row["judges"]} for row in self.read(out)]
+        votes = [[row[name] for name in self.model.voter_names] for row in result]
         return np.array([[-1 if vote is None else vote for vote in row] for row in votes])
 
     def policy(self, **options):
@@ -118,8 +118,8 @@ def test_the_decisions_are_those_of_the_whole_panel(tmp_path, seed):
     assert (np.diff(rising) > -1e-12).all()
     assert panel.read("again.jsonl") == few
     for row, full in zip(few, whole, strict=True):
-        said = {judge["judge"]: judge for judge in full["judges"]}
-        assert all(judge == said[judge["judge"]] for judge in row["judges"])
+        message = {judge["judge"]: judge for judge in full["judges"]}
+        assert all(judge == message[judge["judge"]] for judge in row["judges"])
         assert sorted([*row["not_asked"], *(judge["judge"] for judge in row["judges"])]) == sorted(VOTERS)
         complete = row["n_asked"] == 4
         assert (row["p_low"], row["p_high"]) == ((full["p_low"], full["p_high"]) if complete else (None, None))
@@ -149,8 +149,8 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
         table = tmp_path / "votes.parquet"
         assert votes([str(panel.examples), *words, "--out", str(table), "--max-failure-rate", "1"]) == 0
         assert panel.server.count == count
-    found = pd.read_parquet(table)[VOTERS].fillna(-1).to_numpy(dtype=int)
-    assert found.tolist() == panel.matrix("whole.jsonl").tolist()
+    result = pd.read_parquet(table)[VOTERS].fillna(-1).to_numpy(dtype=int)
+    assert result.tolist() == panel.matrix("whole.jsonl").tolist()
     few = pd.read_csv(tmp_path / "few.csv")
     of_p = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold"]
     assert list(few) == ["dataset", "item_id", "label", *of_p, "n_asked", "n_votes"]
@@ -189,14 +189,18 @@ def test_a_staged_judge_is_one_of_them(tmp_path, capsys):
     with ScriptedLLM(script) as server:
         words = [str(tmp_path / "model.json"), *here, "--base-url", server.url]
         assert score([*words, "--sequential"]) == 0
-        said = json.loads(capsys.readouterr().out)
+        message = json.loads(capsys.readouterr().out)
         first = server.count
         assert score(words) == 0
         assert server.count == first
         whole = json.loads(capsys.readouterr().out)
-    assert said["training"]["prices"] == {names[0]: load_judge("tiered").most_calls(None), names[1]: 1.0, names[2]: 0.0}
-    assert said["n_asked"] == 2
-    assert said["judges"] == whole["judges"]
+    assert message["training"]["prices"] == {
+        names[0]: load_judge("tiered").most_calls(None),
+        names[1]: 1.0,
+        names[2]: 0.0,
+    }
+    assert message["n_asked"] == 2
+    assert message["judges"] == whole["judges"]
     assert rows(tmp_path / "l.sqlite", f"SELECT count(*) FROM items WHERE voter LIKE '{STAGED}#%'")[0][0] > 0
     assert rows(tmp_path / "l.sqlite", "SELECT count(*) FROM items WHERE voter LIKE 'panel%'") == [(0,)]
 
@@ -252,21 +256,21 @@ def test_a_dry_run_says_what_it_saves_and_sends_nothing(tmp_path, capsys):
     capsys.readouterr()
     with panel.server:
         assert panel.score("--sequential", "--dry-run", "--json", out="few.csv") == 0
-        said = json.loads(capsys.readouterr().out)
+        message = json.loads(capsys.readouterr().out)
         assert panel.score("--sequential", "--dry-run", out="few.csv") == 0
     assert not list(tmp_path.glob("few*"))
-    report = said["training"]
-    assert said["dry_run"] is True
+    report = message["training"]
+    assert message["dry_run"] is True
     assert (report["unit"], report["judges"], report["held_out"]) == ("calls", 4, True)
     cells, table = panel.model.cells, table_of(panel.model)
     weights = np.delete(cells.counts.sum(axis=2), 2, axis=1)
     policy = AskingPolicy.learn(table, cells.patterns, (weights / weights.sum(axis=0)).sum(axis=1))
     votes_of_c = np.repeat(cells.patterns, cells.counts[:, 2].sum(axis=1), axis=0)
-    found = policy.simulate(votes_of_c, table)
+    result = policy.simulate(votes_of_c, table)
     row = report["datasets"][2]
     assert (row["dataset"], row["n"], row["changed"]) == ("c", 120, 0)
-    assert row["asked"] == pytest.approx(found.calls.mean())
-    assert row["calls_saved"] == pytest.approx(1 - found.calls.mean() / 4) == row["price_saved"]
+    assert row["asked"] == pytest.approx(result.calls.mean())
+    assert row["calls_saved"] == pytest.approx(1 - result.calls.mean() / 4) == row["price_saved"]
     assert report["mean"]["changed"] == 0
     assert report["mean"]["n"] == 480
     assert report["mean"]["balanced_accuracy_panel"] == report["mean"]["balanced_accuracy_sequential"] > 0.7

@@ -22,10 +22,10 @@ def ask(address, path="/v1/check", body=None, method=None, **headers):
     request = Request(f"{address}{path}", data, fields, method=method)
     try:
         with urlopen(request, timeout=60) as answer:
-            raw, status, found = answer.read(), answer.status, answer.headers
+            raw, status, result = answer.read(), answer.status, answer.headers
     except HTTPError as error:
-        raw, status, found = error.read(), error.code, error.headers
-    return status, json.loads(raw) if raw else None, found
+        raw, status, result = error.read(), error.code, error.headers
+    return status, json.loads(raw) if raw else None, result
 
 
 def code_of(answer):

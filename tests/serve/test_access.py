@@ -20,8 +20,8 @@ def answer(port, *headers, host="localhost", path="/", method="GET", at="127.0.0
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *headers, "Connection: close", "", ""]
     with socket.create_connection((at, port), timeout=300) as client:
         client.sendall("\r\n".join(lines).encode("latin-1"))
-        found = until_closed(client)
-    return int(found.split()[1]), found
+        result = until_closed(client)
+    return int(result.split()[1]), result
 
 
 def port_of(address):
@@ -62,10 +62,10 @@ def port():
 )
 def test_a_wrong_token_is_refused(port, headers):
     """Missing, empty, a part of it, more than it, elsewhere; and the answer does not have it."""
-    status, found = answer(port, *headers)
+    status, result = answer(port, *headers)
     assert status == 401
-    assert TOKEN.encode() not in found
-    assert b"\r\nwww-authenticate: Bearer\r\n" in found
+    assert TOKEN.encode() not in result
+    assert b"\r\nwww-authenticate: Bearer\r\n" in result
 
 
 @pytest.mark.parametrize("path", [f"/?token={TOKEN}", f"/?token={TOKEN}&token={TOKEN}", "/?token=", "/?token"])
@@ -180,11 +180,11 @@ def test_an_address_of_version_4_is_listened_at_as_such():
 def test_any_other_binding_demands_a_token(host, monkeypatch):
     """Whatever an address may mean to the system: what is not known as loopback has a token, or is refused."""
     monkeypatch.delenv("DEEP_TOKEN", raising=False)
-    said = []
+    message = []
     with pytest.raises(InputError, match="`token` must be given where others can reach the server"):
         ServerOptions(host=host)
-    assert len(find_token(None, host, said.append)) >= 32
-    assert len(said) == 1
+    assert len(find_token(None, host, message.append)) >= 32
+    assert len(message) == 1
 
 
 def test_tokens_of_a_file_and_of_the_environment(tmp_path, monkeypatch):

@@ -24,8 +24,8 @@ CLAIMS = ROOT / "examples" / "claims.csv"
 @pytest.fixture(scope="module")
 def address(lexical_file):
     """Return the address of a served model of lexical checks."""
-    with serving(create_app(deep.load(lexical_file), CheckOptions(most_pairs=50))) as found:
-        yield found
+    with serving(create_app(deep.load(lexical_file), CheckOptions(most_pairs=50))) as result:
+        yield result
 
 
 def test_it_says_what_score_says(address, lexical_file, tmp_path):
@@ -35,15 +35,17 @@ def test_it_says_what_score_says(address, lexical_file, tmp_path):
     wanted = [json.loads(line) for line in out.read_text().splitlines()]
     examples = list(deep.read_examples(str(CLAIMS)))
     pairs = [{"source": e.source, "claim": e.claim, "id": e.example_id} for e in examples]
-    found = [
+    outcome = [
         result for at in range(0, len(pairs), 50) for result in ask(address, body=pairs[at : at + 50])[1]["results"]
     ]
-    assert [result["id"] for result in found] == [e.example_id for e in examples]
-    for row, result in zip(wanted, found, strict=True):
+    assert [result["id"] for result in outcome] == [e.example_id for e in examples]
+    for row, result in zip(wanted, outcome, strict=True):
         for name in ("p_consistent", "p_low", "p_high", "p_uniform", "p_uncalibrated", "n_votes"):
             assert result[name] == pytest.approx(row[name], abs=1e-12)
-        said = [{name: judge[name] for name in ("judge", "vote", "reason", "rationale")} for judge in result["judges"]]
-        assert said == [{name: judge[name] for name in said[0]} for judge in row["judges"]]
+        message = [
+            {name: judge[name] for name in ("judge", "vote", "reason", "rationale")} for judge in result["judges"]
+        ]
+        assert message == [{name: judge[name] for name in message[0]} for judge in row["judges"]]
         assert [len(judge["evidence"]) for judge in result["judges"]] == [len(j["evidence"]) for j in row["judges"]]
 
 
@@ -110,15 +112,15 @@ def test_counts_for_a_monitor(lexical_file):
     options = CheckOptions(on_scored=others.append)
     with serving(create_app(deep.load(lexical_file), options)) as address:
         assert ask(address, "/readyz")[:2] == (200, {"ready": True})
-        found = [ask(address, body=PAIR)[1] for _ in range(2)]
+        result = [ask(address, body=PAIR)[1] for _ in range(2)]
         assert ask(address, body={"source": "", "claim": ""})[0] == 422
         with urlopen(f"{address}/metrics", timeout=600) as reply:
             assert reply.headers["content-type"].startswith("text/plain")
             counts = dict(re.findall(r"^(deep_\S+) (\S+)$", reply.read().decode(), re.MULTILINE))
     assert counts.pop('deep_requests_total{status="200"}') == "2"
     assert counts.pop('deep_requests_total{status="422"}') == "1"
-    assert counts.pop(f'deep_pairs_total{{decision="{found[0]["decision"]}"}}') == "1"
-    assert float(counts.pop("deep_p_consistent_sum")) == pytest.approx(found[0]["p_consistent"])
+    assert counts.pop(f'deep_pairs_total{{decision="{result[0]["decision"]}"}}') == "1"
+    assert float(counts.pop("deep_p_consistent_sum")) == pytest.approx(result[0]["p_consistent"])
     assert float(counts.pop("deep_request_seconds_sum")) > 0
     assert counts == {"deep_dollars_sum": "0.0"}
     assert len(others) == 1
@@ -151,9 +153,9 @@ def test_the_contract_has_examples(address):
     post = routes["/v1/check"]["post"]
     asked = post["requestBody"]["content"]["application/json"]["examples"]["one"]["value"]
     wanted = post["responses"]["200"]["content"]["application/json"]["examples"]["one"]["value"]
-    found = ask(address, body=asked)[1]
-    assert found.keys() >= wanted.keys()
-    assert found["judges"][0].keys() >= wanted["judges"][0].keys()
+    result = ask(address, body=asked)[1]
+    assert result.keys() >= wanted.keys()
+    assert result["judges"][0].keys() >= wanted["judges"][0].keys()
 
 
 @pytest.mark.parametrize(
@@ -244,9 +246,9 @@ def test_the_command_refuses(lexical_file, capsys, monkeypatch):
     assert "`port` must be from 0 to 65535" in capsys.readouterr().err
     monkeypatch.setitem(__import__("sys").modules, "starlette.requests", None)
     assert serve([str(lexical_file)]) == 2
-    said = capsys.readouterr().err
-    assert "pip install 'deep-judges[serve]'" in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert "pip install 'deep-judges[serve]'" in message
+    assert message.count("\n") == 1
 
 
 def test_a_belief_about_the_share_is_served(lexical_file, monkeypatch, capsys):
@@ -255,11 +257,11 @@ def test_a_belief_about_the_share_is_served(lexical_file, monkeypatch, capsys):
     monkeypatch.setattr("deep.integrations.serve._command.run_server", lambda app, _: served.append(app) or 0)
     for more in ([], ["--share", "90-95%"]):
         assert serve([str(lexical_file), "--port", "0", *more]) == 0
-    found = []
+    result = []
     for app in served:
         with serving(app) as address:
-            found.append(ask(address, body=PAIR)[1]["p_consistent"])
-    assert found[1] > found[0]
+            result.append(ask(address, body=PAIR)[1]["p_consistent"])
+    assert result[1] > result[0]
     capsys.readouterr()
     for more, message in (
         (["--share", "60-80%", "--prior", "0.7"], "`share` must be given without `prior`. Got '60-80%' and 0.7."),

@@ -66,15 +66,15 @@ def test_files_of_the_page(address, name):
 
 def test_a_file_becomes_pairs(address):
     """All rows of the examples, in order, as /v1/check takes them."""
-    status, found = post(f"{address}/page/file", {"name": "unlabeled.csv", "text": UNLABELED.read_text("utf-8")})
+    status, outcome = post(f"{address}/page/file", {"name": "unlabeled.csv", "text": UNLABELED.read_text("utf-8")})
     assert status == 200
-    assert len(found["pairs"]) == 200
-    assert found["pairs"][1] == {
-        "source": found["pairs"][0]["source"],
+    assert len(outcome["pairs"]) == 200
+    assert outcome["pairs"][1] == {
+        "source": outcome["pairs"][0]["source"],
         "claim": "The island's school asked for the earlier departure.",
         "id": "ferry-1-b",
     }
-    status, results = post(f"{address}/v1/check", found["pairs"][:3])
+    status, results = post(f"{address}/v1/check", outcome["pairs"][:3])
     assert [result["id"] for result in results["results"]] == ["ferry-1-a", "ferry-1-b", "ferry-1-c"]
 
 
@@ -83,9 +83,9 @@ def test_semicolons_and_tabs_are_read(address, mark):
     """As spreadsheets of other countries write them, with quoted cells and a mark of the byte order."""
     rows = [["source", "claim"], [f'It rained{mark} "hard", all day.', "It was wet."], ["Two\nlines.", "One."]]
     text = "\ufeff" + "\r\n".join(mark.join(f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row) for row in rows)
-    status, found = post(f"{address}/page/file", {"name": "x.csv", "text": text})
+    status, result = post(f"{address}/page/file", {"name": "x.csv", "text": text})
     assert status == 200
-    assert [[pair["source"], pair["claim"]] for pair in found["pairs"]] == rows[1:]
+    assert [[pair["source"], pair["claim"]] for pair in result["pairs"]] == rows[1:]
 
 
 @pytest.mark.parametrize(
@@ -108,31 +108,31 @@ def test_semicolons_and_tabs_are_read(address, mark):
 )
 def test_a_bad_file_is_refused_in_words(address, body, said):
     """With the line of deep's own reader."""
-    status, found = post(f"{address}/page/file", body)
+    status, result = post(f"{address}/page/file", body)
     assert status == 422
-    assert re.search(said, found["error"]["message"])
+    assert re.search(said, result["error"]["message"])
 
 
 def test_one_row_of_votes_is_held_beside_the_training_rows(address):
     """It is told how many had the same votes."""
     n = len(get_model(address)["judges"])
-    status, found = post(f"{address}/page/watch", {"votes": [[None] * n]})
+    status, result = post(f"{address}/page/watch", {"votes": [[None] * n]})
     assert status == 200
-    assert found["likeness"]["n_votes"] == 0
-    assert found["says"][-1].startswith("The model sees votes, not texts")
+    assert result["likeness"]["n_votes"] == 0
+    assert result["says"][-1].startswith("The model sees votes, not texts")
 
 
 def test_the_votes_of_a_file_are_tested_for_drift(address):
     """Judges that all say 1 have moved; those of the training data themselves have not."""
     model = lexical_model()
     n = len(model.voters)
-    status, found = post(f"{address}/page/watch", {"votes": [[1] * n] * 100})
-    assert (status, found["n"], found["unusual"]) == (200, 100, True)
-    assert found["says"][0].startswith(
+    status, result = post(f"{address}/page/watch", {"votes": [[1] * n] * 100})
+    assert (status, result["n"], result["unusual"]) == (200, 100, True)
+    assert result["says"][0].startswith(
         "The judges vote on these 100 claims otherwise than on the 5 training datasets: "
     )
-    assert "@" not in found["says"][0]
-    assert "(panel)" not in found["says"][0]
+    assert "@" not in result["says"][0]
+    assert "(panel)" not in result["says"][0]
     counts = model.cells.counts.sum(axis=(1, 2))
     rows = [
         [None if vote < 0 else int(vote) for vote in pattern]
@@ -152,22 +152,22 @@ def test_a_file_has_the_scores_and_the_verdict_of_its_report(prior):
     ids = [str(number) for number in range(60)]
     votes = VoteMatrix(rows, ids, model.voter_names, ["mine"] * 60, [-1] * 60)
     with serving(create_app(model, CheckOptions(score=ScoreOptions(prior=prior)))) as address:
-        status, found = post(f"{address}/page/watch", body)
+        status, result = post(f"{address}/page/watch", body)
     frame = model.score_frame(votes, prior=prior)
     assert status == 200
     for name in ("p_consistent", "p_low", "p_high", "sure", "threshold"):
-        assert [row[name] for row in found["scores"]] == frame[name].tolist()
-    decided = [row["decision"] for row in found["scores"]]
+        assert [row[name] for row in result["scores"]] == frame[name].tolist()
+    decided = [row["decision"] for row in result["scores"]]
     assert decided[0] is None
     assert decided == frame["decision"].astype(object).where(frame["decision"].notna(), None).tolist()
-    said = found["verdict"]
-    assert said[2].startswith("P is unverified here: none of these claims has a label")
-    assert said[3].startswith("Next: ")
+    message = result["verdict"]
+    assert message[2].startswith("P is unverified here: none of these claims has a label")
+    assert message[3].startswith("Next: ")
     if prior is None:
         expected = report_verdict(model, votes)
-        assert said[:2] == [expected.suspect, share_words(expected.share)]
+        assert message[:2] == [expected.suspect, share_words(expected.share)]
     else:
-        assert said[1] == "Share of consistent claims, as given: 20.0 %."
+        assert message[1] == "Share of consistent claims, as given: 20.0 %."
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_a_file_has_the_scores_and_the_verdict_of_its_report(prior):
 )
 def test_votes_that_are_none_are_refused(address, votes):
     """In words."""
-    status, found = post(f"{address}/page/watch", {"votes": votes})
+    status, result = post(f"{address}/page/watch", {"votes": votes})
     assert status == 422
-    assert "must be a list of lists of 4 votes: 1, 0 or null" in found["error"]["message"]
+    assert "must be a list of lists of 4 votes: 1, 0 or null" in result["error"]["message"]
 
 
 def test_the_model_says_what_it_reached(address):

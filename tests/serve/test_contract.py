@@ -89,9 +89,9 @@ def schema_of(contract, path, method, status):
 
 def test_every_schema_is_one(served):
     """Its types are those of JSON Schema, and its keywords are known."""
-    found = [schema for path in ("/v1/check", "/v1/model") for schema in schemas(served[1]["paths"][path])]
-    assert len(found) > 50
-    for schema in found:
+    result = [schema for path in ("/v1/check", "/v1/model") for schema in schemas(served[1]["paths"][path])]
+    assert len(result) > 50
+    for schema in result:
         assert schema.get("type", "null") in KINDS
         assert schema.keys() <= WORDS | {"type"}
 
@@ -119,9 +119,9 @@ def test_answers_are_what_the_contract_says(served, body):
     """With votes, without, from memory, one and several."""
     address, contract = served
     for _ in range(2):
-        status, found, _ = ask(address, body=body)
+        status, result, _ = ask(address, body=body)
         assert status == 200
-        assert not list(faults(schema_of(contract, "/v1/check", "post", 200), found))
+        assert not list(faults(schema_of(contract, "/v1/check", "post", 200), result))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,6 @@ def test_answers_are_what_the_contract_says(served, body):
 def test_refusals_are_what_the_contract_says(served, body, headers, status):
     """In one shape."""
     address, contract = served
-    found = ask(address, body=body, **headers)
-    assert found[0] == status
-    assert not list(faults(schema_of(contract, "/v1/check", "post", status), found[1]))
+    result = ask(address, body=body, **headers)
+    assert result[0] == status
+    assert not list(faults(schema_of(contract, "/v1/check", "post", status), result[1]))

@@ -130,12 +130,12 @@ def labeled_by_two(chromium, folder, examples):
                 person.reload()
             person.label(truth)
         assert [violations(person.page) for person in people] == [[], []]
-        status, said = server.stop(signal.SIGINT)
+        status, message = server.stop(signal.SIGINT)
     finally:
         if server.process.poll() is None:
             server.kill()
     assert status == 0
-    assert "200 of 200 items are done; labels by Ann 100, Bob 100" in said
+    assert "200 of 200 items are done; labels by Ann 100, Bob 100" in message
     for person in people:
         person.close()
     return {person.name: person.given for person in people}

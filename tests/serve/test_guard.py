@@ -42,8 +42,8 @@ async def echo(scope, receive, send):
 @pytest.fixture(scope="module")
 def address():
     """Return the address of a server that waits little."""
-    with serving(echo, ServerOptions(port=0, read_timeout=1.0, largest_body=100_000, most_connections=60)) as found:
-        yield found
+    with serving(echo, ServerOptions(port=0, read_timeout=1.0, largest_body=100_000, most_connections=60)) as result:
+        yield result
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ class TestStrangers:
         """By its length, before it is read; and in pieces, as soon as it is too large."""
         assert code_of(ask(address, body=b" " * 100_001)) == (413, "too_large")
         head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        found = raw(
+        result = raw(
             address,
             head
             + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -108,7 +108,7 @@ class TestStrangers:
             + b"ffff\r\n"
             + b" " * 0xFFFF,
         )
-        assert b" 413 " in found.split(b"\r\n")[0]
+        assert b" 413 " in result.split(b"\r\n")[0]
 
     def test_ten_megabytes_are_refused(self, address):
         """Whether the client reads in time or not."""
@@ -131,9 +131,9 @@ class TestStrangers:
     )
     def test_half_a_request_ends(self, address, begun):
         """With 408, wherever it stops."""
-        found = raw(address, begun)
-        assert found.startswith(b"HTTP/1.1 408 ")
-        assert b'{"error":{"code":"slow"' in found
+        result = raw(address, begun)
+        assert result.startswith(b"HTTP/1.1 408 ")
+        assert b'{"error":{"code":"slow"' in result
 
     def test_a_slow_loris_ends(self, address):
         """A byte now and then does not begin the time anew."""
@@ -159,9 +159,9 @@ class TestStrangers:
 
     def test_no_http(self, address):
         """Is told so in the same shape."""
-        found = raw(address, b"\x16\x03\x01 what\r\n\r\n")
-        assert found.startswith(b"HTTP/1.1 400 ")
-        assert b'{"error":{"code":"bad_http"' in found
+        result = raw(address, b"\x16\x03\x01 what\r\n\r\n")
+        assert result.startswith(b"HTTP/1.1 400 ")
+        assert b'{"error":{"code":"bad_http"' in result
 
     def test_requests_in_a_row(self, address):
         """Several that are sent at once are answered in order."""
@@ -174,9 +174,9 @@ class TestStrangers:
     def test_a_broken_application_tells_nothing(self, address, capsys):
         """The client gets 500; the terminal the place and the kind of the error, and not its text."""
         assert code_of(ask(address, "/broken")) == (500, "broken")
-        said = capsys.readouterr().err
-        assert "ValueError at " in said
-        assert "secret" not in said
+        message = capsys.readouterr().err
+        assert "ValueError at " in message
+        assert "secret" not in message
 
 
 def test_the_token_is_asked_for():
@@ -212,8 +212,8 @@ def test_pages_have_a_policy(address):
 
 def ask_page(address):
     """Return the content security policy of a page."""
-    found = raw(address, b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
-    return next(line for line in found.split("\r\n") if line.startswith("content-security-policy"))
+    result = raw(address, b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
+    return next(line for line in result.split("\r\n") if line.startswith("content-security-policy"))
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def ask_page(address):
 def test_a_request_may_name_the_whole_address(target, status):
     """As RFC 9112 has it; the name must be that of the Host header, which the guard holds to its own."""
     with serving(create_app(lexical_model())) as address:
-        found = raw(address, f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        result = raw(address, f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         other = raw(address, b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
-    assert found.split(b" ")[1] == status
+    assert result.split(b" ")[1] == status
     assert other.split(b" ")[1] == b"421"
 
 

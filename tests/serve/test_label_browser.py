@@ -134,13 +134,13 @@ def test_by_keyboard_alone(open_tab, table, tmp_path):
         page.keyboard.press("1")  # a dialog is open
         page.keyboard.press("Escape")
         assert page.locator("dialog[open]").count() == 0
-        found = given(tmp_path)
-        assert sorted(answer.label for answer in found.values()) == [-1, 0, 0, 1, 1, 1]
-        assert [answer.note for answer in found.values() if answer.note] == ["1 a note, not 0 keys"]
-        status, said = server.stop(signal.SIGTERM)
+        result = given(tmp_path)
+        assert sorted(answer.label for answer in result.values()) == [-1, 0, 0, 1, 1, 1]
+        assert [answer.note for answer in result.values() if answer.note] == ["1 a note, not 0 keys"]
+        status, message = server.stop(signal.SIGTERM)
     assert status == 0
-    assert "6 of 6 items are done; labels by Ann 6" in said
-    assert "labels of 5 items: labels.csv\nannotations: labels.annotations.csv\nlog: labels.log.sqlite\n" in said
+    assert "6 of 6 items are done; labels by Ann 6" in message
+    assert "labels of 5 items: labels.csv\nannotations: labels.annotations.csv\nlog: labels.log.sqlite\n" in message
 
 
 def test_a_long_source_is_read_by_keyboard(open_tab, tmp_path):
@@ -248,9 +248,9 @@ def test_reload_and_kill_lose_nothing(open_tab, table, tmp_path):
                 claim = tab.text("#claim")
                 tab.press("1" if turn % 3 else "0")
                 kept[who, claim] = int(turn % 3 > 0)
-        status, said = server.stop(signal.SIGINT)
+        status, message = server.stop(signal.SIGINT)
     assert (status, kills) == (0, 8)
-    assert "200 of 200 items are done" in said
+    assert "200 of 200 items are done" in message
     assert kept.items() <= labeled(tmp_path).items()
     assert len(kept) >= 192
 

@@ -76,9 +76,9 @@ def test_every_item_once_and_some_twice(subject, tmp_path):
         assert both >= set(queue[:4])
         assert len(both) <= 5  # the last item, which one of them held as nothing else was left for the other
         assert desk.state("Zoe")["item"] is None
-        found = desk.enough()
-        assert found["agreement"]["items"] == len(both)
-        names = [row["name"] for row in found["agreement"]["measures"]]
+        result = desk.enough()
+        assert result["agreement"]["items"] == len(both)
+        names = [row["name"] for row in result["agreement"]["measures"]]
         assert names == ["Cohen's kappa, Ann and Bob", "Fleiss' kappa", "Krippendorff's alpha"]
         assert desk.state("Ann")["progress"]["complete"] == 12
 
@@ -107,14 +107,14 @@ def test_nothing_but_texts_is_sent_before_a_label(subject, tmp_path):
         with pytest.raises(InputError, match="`item_id` must be an item that you have labeled"):
             desk.reveal("Bob", first)
         desk.answer("Bob", first, 1)
-        found = desk.reveal("Bob", first)
-        assert [(each["person"], each["label"], each["note"]) for each in found["people"]] == [
+        result = desk.reveal("Bob", first)
+        assert [(each["person"], each["label"], each["note"]) for each in result["people"]] == [
             ("Ann", 0, "Ann's note"),
             ("Bob", 1, ""),
         ]
-        assert len(found["item"]["votes"]) == len(found["item"]["voters"]) == subject.target.votes.shape[1]
+        assert len(result["item"]["votes"]) == len(result["item"]["voters"]) == subject.target.votes.shape[1]
         row = subject.target.votes.item_ids.tolist().index(first)
-        assert found["item"]["p"] == subject.scores.p_consistent[row]
+        assert result["item"]["p"] == subject.scores.p_consistent[row]
         desk.reveal("Bob", first)
         state = desk.undo("Bob")
         assert (item_of(state), state["item"]["revealed"]) == (first, True)
@@ -212,8 +212,8 @@ def test_a_model_gives_p(table, subject, tmp_path):
     """In place of the votes alone; one that labels have corrected proposes nothing."""
     unlabeled = replace(subject.target.votes, labels=np.full(200, -1))
     fit(unlabeled).save(tmp_path / "model.json")
-    found = read_label_subject([str(table)], model=tmp_path / "model.json")
-    np.testing.assert_allclose(found.scores.p_consistent, subject.scores.p_consistent)
+    result = read_label_subject([str(table)], model=tmp_path / "model.json")
+    np.testing.assert_allclose(result.scores.p_consistent, subject.scores.p_consistent)
     labels = np.arange(200) % 2
     fit(unlabeled).adapted(unlabeled, labels, target=DATASET).save(tmp_path / "adapted.json")
     adapted = read_label_subject([str(table)], model=tmp_path / "adapted.json")
@@ -241,18 +241,18 @@ def test_labels_beside_the_votes_are_passed_over(table, tmp_path):
     frame = pd.read_parquet(table)
     frame["label"] = [1] * 190 + [None] * 10
     frame.to_csv(tmp_path / "votes.csv", index=False)
-    found = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
-    assert found.target.n_labels == 0
-    assert {item for _, item in found.propose(10)} == set(frame["item_id"][190:])
+    result = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
+    assert result.target.n_labels == 0
+    assert {item for _, item in result.propose(10)} == set(frame["item_id"][190:])
 
 
 def test_nothing_is_left_to_label(table, tmp_path):
     """It is said in one line, and no range without a number in it."""
     frame = pd.read_parquet(table).assign(label=1)
     frame.to_csv(tmp_path / "votes.csv", index=False)
-    found = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
+    result = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
     with pytest.raises(InputError, match=r"`votes` must hold an item without a label. Got 200 items, all with one"):
-        found.propose(3)
+        result.propose(3)
 
 
 def test_more_than_there_are_beside_those_of_before(subject, tmp_path):
@@ -274,10 +274,10 @@ def test_one_dataset_is_chosen(table, tmp_path):
         InputError, match=f"`dataset` must be given where votes are of several. Got none of other, {DATASET}"
     ):
         read_label_subject([str(tmp_path / "two.csv")])
-    found = read_label_subject([str(tmp_path / "two.csv")], dataset="other")
-    assert found.target.name == "other"
+    result = read_label_subject([str(tmp_path / "two.csv")], dataset="other")
+    assert result.target.name == "other"
     with pytest.raises(InputError, match="`examples` must hold the texts of all 3 items to label"):
-        found.texts(found.propose(3))
+        result.texts(result.propose(3))
 
 
 @pytest.mark.parametrize("double", [-1, 4])
@@ -398,8 +398,8 @@ def test_labels_of_others_in_the_tables_are_kept(subject, tmp_path):
         desk.undo("Ann")
         desk.answer("Ann", first, 0)
         out.write_text(out.read_text() + f"{DATASET},by-hand,1\n")
-        said = desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"]
-        assert "held 1 rows that are not in the log (by-hand 1). It was renamed to 'labels.csv.old'." in said
+        message = desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"]
+        assert "held 1 rows that are not in the log (by-hand 1). It was renamed to 'labels.csv.old'." in message
         assert desk.answer("Ann", item_of(desk.state("Ann")), 1)["problem"] == ""
     assert (tmp_path / "labels.csv.old").read_text().endswith("by-hand,1\n")
     for file in tmp_path.glob("labels.log.sqlite*"):  # the log and its copy of another day come back
@@ -445,8 +445,8 @@ def test_items_without_texts_further_on_are_left_out(subject, tmp_path, monkeypa
     """And that is told; the others come."""
     monkeypatch.setattr("deep.integrations.labeling._desk.AHEAD", 4)
     with open_label_desk(subject, tmp_path / "labels.csv", n=12) as desk:
-        found = type(subject).found_texts
-        monkeypatch.setattr(type(subject), "found_texts", lambda self, items: found(self, items[:1]))
+        result = type(subject).found_texts
+        monkeypatch.setattr(type(subject), "found_texts", lambda self, items: result(self, items[:1]))
         for _ in range(4):
             state = desk.answer("Ann", item_of(desk.state("Ann")), 1)
         assert state["problem"] == "3 of the next items have no text, and are left out."
@@ -464,10 +464,10 @@ def test_the_page_says_that_the_log_was_changed(subject, tmp_path):
         log = tmp_path / "labels.log.sqlite"
         log.write_bytes(b"x" * 5000)
         answer = {"person": "Ann", "item_id": item, "label": "1", "note": "kept"}
-        status, found = post(address, "/answer", answer)
+        status, result = post(address, "/answer", answer)
         assert status == 200
-        assert "is not a complete log (file is not a database). It was written anew" in found["problem"]
-        assert "what stood there is in 'labels.log.sqlite.broken'" in found["problem"]
+        assert "is not a complete log (file is not a database). It was written anew" in result["problem"]
+        assert "what stood there is in 'labels.log.sqlite.broken'" in result["problem"]
         assert post(address, "/state", {"person": "Ann"})[1]["problem"] == ""
     assert (tmp_path / "labels.log.sqlite.broken").read_bytes() == b"x" * 5000
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
@@ -483,9 +483,9 @@ def test_export(subject, tmp_path):
     (tmp_path / "labels.csv").unlink()
     log = tmp_path / "labels.log.sqlite"
     log.unlink()
-    found = export_labels(log)
-    assert (found["labels"], found["people"]) == (3, {"Ann": 3})
-    assert found["problem"] == "'labels.log.sqlite' is gone"
+    result = export_labels(log)
+    assert (result["labels"], result["people"]) == (3, {"Ann": 3})
+    assert result["problem"] == "'labels.log.sqlite' is gone"
     assert (tmp_path / "labels.csv").read_text() == before
     export_labels(log, tmp_path / "more.csv")
     assert (tmp_path / "more.annotations.csv").read_text() == (tmp_path / "labels.annotations.csv").read_text()
@@ -531,10 +531,10 @@ def test_the_application(subject, tmp_path, monkeypatch):
             ([], "`body` must be a JSON object"),
         ]
         right = {"person": "Ann", "item_id": item, "label": "1", "note": ""}
-        for fields, said in bad:
-            status, found = post(address, "/answer", right | fields if isinstance(fields, dict) else fields)
+        for fields, message in bad:
+            status, result = post(address, "/answer", right | fields if isinstance(fields, dict) else fields)
             assert status == 422
-            assert said in found["error"]["message"]
+            assert message in result["error"]["message"]
         assert (
             post(
                 address,
@@ -549,8 +549,8 @@ def test_the_application(subject, tmp_path, monkeypatch):
         assert read_label_log(tmp_path / "labels.log.sqlite")[0].answers == {"Ann": {}}
         with monkeypatch.context() as patched:
             patched.setattr("deep.integrations.labeling._label_log._insert", _no_space)
-            status, found = post(address, "/answer", right)
-        assert (status, found["error"]["code"]) == (507, "not_kept")
+            status, result = post(address, "/answer", right)
+        assert (status, result["error"]["code"]) == (507, "not_kept")
         assert post(address, "/answer", right)[0] == 200
         assert post(address, "/answer", right)[0] == 422
         assert post(address, "/reveal", {"person": "Ann", "item_id": item})[1]["item"]["id"] == item
@@ -569,5 +569,5 @@ def test_positions_are_those_of_scripts(table, tmp_path):
     with open_label_desk(subject, tmp_path / "labels.csv", n=1) as desk:
         shown = desk.state("Ann")["item"]
     units = shown["source"].encode("utf-16-le")
-    found = [units[2 * start : 2 * end].decode("utf-16-le") for start, end in shown["sentences"]]
-    assert found == ["\U0001f600 One \U0001f600 smile.", "Two smiles."]
+    result = [units[2 * start : 2 * end].decode("utf-16-le") for start, end in shown["sentences"]]
+    assert result == ["\U0001f600 One \U0001f600 smile.", "Two smiles."]

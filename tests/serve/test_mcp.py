@@ -53,8 +53,8 @@ def post(address, body, **headers):
 @pytest.fixture(scope="module")
 def address():
     """Return the address of a model of lexical checks."""
-    with serving(create_app(lexical_model(), CheckOptions(mcp=True)), ServerOptions(port=0)) as found:
-        yield found
+    with serving(create_app(lexical_model(), CheckOptions(mcp=True)), ServerOptions(port=0)) as result:
+        yield result
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -67,18 +67,18 @@ def test_the_sdks_client_lists_and_calls_the_three_tools(address, mode):
     listed, (checked, scored, verdict) = called(address, *calls, mode=mode)
     assert listed == TOOLS
     assert checked.structured_content == json.loads(checked.content[0].text) == ask(address, body=PAIR)[1]
-    found = scored.structured_content["results"]
-    assert [row["id"] for row in found] == [item["id"] for item in items]
+    result = scored.structured_content["results"]
+    assert [row["id"] for row in result] == [item["id"] for item in items]
     votes = {judge["judge"]: judge["vote"] for judge in checked.structured_content["judges"]}
     _, (same,) = called(address, ("score_votes", {"items": [{"votes": votes}]}), mode=mode)
     (row,) = same.structured_content["results"]
     assert row == {key: value for key, value in checked.structured_content.items() if key in row} | {"id": "0"}
-    said = verdict.structured_content
-    assert said["n"] == 12
-    assert said["says"][0].startswith("12 claims of 1 dataset, judged by 4 judges; NO LABELS here.")
-    assert said["says"][1].strip().startswith(f"{said['inconsistent']} inconsistent")
-    assert said["share"]["low"] < said["share"]["estimate"] < said["share"]["high"]
-    assert {test["level"] for test in said["tests"]} <= {"ok", "warn", "fail"}
+    message = verdict.structured_content
+    assert message["n"] == 12
+    assert message["says"][0].startswith("12 claims of 1 dataset, judged by 4 judges; NO LABELS here.")
+    assert message["says"][1].strip().startswith(f"{message['inconsistent']} inconsistent")
+    assert message["share"]["low"] < message["share"]["estimate"] < message["share"]["high"]
+    assert {test["level"] for test in message["tests"]} <= {"ok", "warn", "fail"}
     assert not any(one.is_error for one in (checked, scored, verdict))
 
 
@@ -87,8 +87,8 @@ def test_labels_make_the_verdict_a_test(address):
     names = lexical_model().voter_names
     items = [{"votes": dict.fromkeys(names, n % 2), "label": 1 - n % 2} for n in range(40)]
     right = [item | {"label": 1 - item["label"]} for item in items]
-    _, found = called(address, *(("dataset_verdict", {"items": each}) for each in (items, right)))
-    against, with_them = (one.structured_content for one in found)
+    _, result = called(address, *(("dataset_verdict", {"items": each}) for each in (items, right)))
+    against, with_them = (one.structured_content for one in result)
     assert against["says"][0].startswith("FAILED: 40 labels DISAGREE")
     assert not with_them["says"][0].startswith("FAILED: 40 labels DISAGREE")
 
@@ -102,17 +102,17 @@ def test_a_known_share_is_that_of_the_verdict_too(label):
     items = [{"votes": dict(zip(model.voter_names, row, strict=True)), "label": label} for row in votes]
     options = CheckOptions(mcp=True, score=ScoreOptions(prior=prior))
     with serving(create_app(model, options), ServerOptions(port=0)) as address:
-        _, (found,) = called(address, ("dataset_verdict", {"items": items}))
+        _, (result,) = called(address, ("dataset_verdict", {"items": items}))
         watched = ask(address, "/page/watch", body={"votes": votes})[1]
-    said, ids, labels = found.structured_content, [str(n) for n in range(40)], [-1 if label is None else label] * 40
+    message, ids, labels = result.structured_content, [str(n) for n in range(40)], [-1 if label is None else label] * 40
     expected = verdict(model, VoteMatrix(rows, ids, model.voter_names, ["given"] * 40, labels), prior=prior)
-    assert said["says"] == list(expected.lines())
-    assert said["share"] == {"estimate": prior, "low": prior, "high": prior}
+    assert message["says"] == list(expected.lines())
+    assert message["share"] == {"estimate": prior, "low": prior, "high": prior}
     page = verdict(model, VoteMatrix(rows, ids, model.voter_names, ["given"] * 40, [-1] * 40), prior=prior)
     assert watched["verdict"][:2] == [page.suspect, "Share of consistent claims, as given: 20.0 %."]
     p = [row["p_consistent"] for row in watched["scores"] if row["decision"] is not None]
-    assert [item["p"] for item in said["lowest"]] == sorted(p)[:5]
-    assert ("labels agree with P" in [test["name"] for test in said["tests"]]) == (label is not None)
+    assert [item["p"] for item in message["lowest"]] == sorted(p)[:5]
+    assert ("labels agree with P" in [test["name"] for test in message["tests"]]) == (label is not None)
 
 
 JUDGE = lexical_model().voter_names[0]
@@ -146,15 +146,15 @@ REFUSED = {
 def test_a_hostile_argument_is_one_error(address, capfd):
     """Of one line, without a word on the terminal; the next call is answered."""
     calls = [(name, arguments) for name, arguments, _ in REFUSED.values()]
-    _, found = called(address, *calls, ("check_claim", PAIR))
-    for (case, (_, _, why)), result in zip(REFUSED.items(), found, strict=False):
+    _, outcome = called(address, *calls, ("check_claim", PAIR))
+    for (case, (_, _, why)), result in zip(REFUSED.items(), outcome, strict=False):
         assert result.is_error, case
         (content,) = result.content
-        said = json.loads(content.text)
-        assert said == result.structured_content, case
-        assert why in said["error"]["message"], case
-        assert "\n" not in said["error"]["message"], case
-    assert not found[-1].is_error
+        message = json.loads(content.text)
+        assert message == result.structured_content, case
+        assert why in message["error"]["message"], case
+        assert "\n" not in message["error"]["message"], case
+    assert not outcome[-1].is_error
     assert capfd.readouterr() == ("", "")
 
 
@@ -171,9 +171,9 @@ HOSTILE = [
 def test_a_hostile_text_is_answered_as_over_http(address, text):
     """It is material."""
     pair = {"source": f"It rained. {text}", "claim": f"{text} It rained."}
-    _, (found,) = called(address, ("check_claim", pair))
-    assert not found.is_error
-    assert found.structured_content == ask(address, body=pair)[1]
+    _, (result,) = called(address, ("check_claim", pair))
+    assert not result.is_error
+    assert result.structured_content == ask(address, body=pair)[1]
 
 
 BODIES = {
@@ -217,8 +217,8 @@ def test_the_guard_stands_before_it(capfd):
         assert code_of(post(address, body, Origin="http://evil.example", **known)) == (403, "cross_site")
         assert code_of(post(address, body, Content_Type="text/plain", **known)) == (415, "media_type")
         assert code_of(ask(address, "/mcp", **known)) == (405, "method_not_allowed")
-        listed, (found,) = called(address, ("check_claim", PAIR), token=TOKEN)
-    assert (listed, found.is_error) == (TOOLS, False)
+        listed, (result,) = called(address, ("check_claim", PAIR), token=TOKEN)
+    assert (listed, result.is_error) == (TOOLS, False)
     assert capfd.readouterr().err == ""
 
 
@@ -250,9 +250,9 @@ def test_the_ledger_is_the_one_of_http(llm_file, tmp_path):
     model = deep.load(llm_file)
     with FaultServer() as server, serving(create_app(model, asking(server, tmp_path))) as address:
         over_http = ask(address, body=PAIR)[1]
-        _, found = called(address, *[("check_claim", PAIR)] * 3)
+        _, result = called(address, *[("check_claim", PAIR)] * 3)
         assert server.count == 2
-    assert [one.structured_content for one in found] == [over_http] * 3
+    assert [one.structured_content for one in result] == [over_http] * 3
     with FaultServer() as server, serving(create_app(model, asking(server, tmp_path))) as address:
         _, (again,) = called(address, ("check_claim", PAIR))
         assert server.count == 0
@@ -266,10 +266,10 @@ def test_the_budget_is_the_one_of_http(llm_file, tmp_path):
     with FaultServer() as server:
         options = asking(server, tmp_path, budget=0.0, prices=str(prices))
         with serving(create_app(deep.load(llm_file), options)) as address:
-            _, (found,) = called(address, ("check_claim", PAIR))
+            _, (result,) = called(address, ("check_claim", PAIR))
         assert server.count == 0
-    assert found.is_error
-    error = found.structured_content["error"]
+    assert result.is_error
+    error = result.structured_content["error"]
     assert error["code"] == "budget"
     assert [judge["vote"] for judge in error["result"]["judges"] if "deep-" in judge["judge"]] == [None, None]
 
@@ -281,8 +281,8 @@ def test_a_failed_llm_is_a_reason_and_no_vote(llm_file, tmp_path):
         FaultServer(faults={"server_error": 1.0}) as server,
         serving(create_app(model, asking(server, tmp_path, max_attempts=1))) as address,
     ):
-        _, (found,) = called(address, ("check_claim", PAIR))
-    judges = [judge for judge in found.structured_content["judges"] if "deep-" in judge["judge"]]
+        _, (result,) = called(address, ("check_claim", PAIR))
+    judges = [judge for judge in result.structured_content["judges"] if "deep-" in judge["judge"]]
     assert [(judge["vote"], judge["reason"]) for judge in judges] == [(None, "failed")] * 2
 
 

@@ -16,8 +16,8 @@ NEXT = b"GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n"
 @pytest.fixture(scope="module")
 def address():
     """Return the address of a server that takes little."""
-    with serving(echo, ServerOptions(port=0, largest_body=100_000, read_timeout=5.0, most_connections=20)) as found:
-        yield found
+    with serving(echo, ServerOptions(port=0, largest_body=100_000, read_timeout=5.0, most_connections=20)) as result:
+        yield result
 
 
 def test_too_large_is_heard_by_a_client_that_sends_all_first(address):
@@ -70,10 +70,10 @@ def test_one_connection_too_many_is_heard(address):
 def test_a_body_of_two_lengths_is_refused(address, method):
     """And the connection is closed, whatever stands behind it (RFC 9112, 6.3)."""
     head = HEAD.replace(b"POST", method) + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
-    found = raw(address, head + b"1\r\nZ\r\n0\r\n\r\n" + NEXT)
-    assert found.startswith(b"HTTP/1.1 400 ")
-    assert b"\r\nconnection: close\r\n" in found
-    assert found.count(b"HTTP/1.1 ") == 1
+    result = raw(address, head + b"1\r\nZ\r\n0\r\n\r\n" + NEXT)
+    assert result.startswith(b"HTTP/1.1 400 ")
+    assert b"\r\nconnection: close\r\n" in result
+    assert result.count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_body_of_two_lengths_is_refused(address, method):
 )
 def test_a_header_that_decides_is_given_once(address, twice):
     """Of two, a proxy may have looked at the other one."""
-    found = raw(address, HEAD + twice + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
-    assert found.startswith(b"HTTP/1.1 400 ")
+    result = raw(address, HEAD + twice + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+    assert result.startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_client_that_stops_sending_is_not_waited_for_long(address):

@@ -47,13 +47,13 @@ def test_a_long_pair_holds_up_nobody(checker, monkeypatch):
         while not begun.is_set():
             await asyncio.sleep(0.001)
         other = asyncio.create_task(checker.check([served_pair(LONG.source, "It did.")]))
-        found = [(await asyncio.wait_for(checker.check([pair]), 300))[0].body for pair in (HEAVY, SHORT)]
+        result = [(await asyncio.wait_for(checker.check([pair]), 300))[0].body for pair in (HEAVY, SHORT)]
         assert not long.done()
         assert not other.done()
         go.set()
         await long
         await other
-        return found
+        return result
 
     try:
         assert all(body.startswith(b'{"p_consistent":') for body in asyncio.run(ask()))
@@ -90,8 +90,8 @@ def test_an_error_is_that_of_its_request(checker, monkeypatch):
         pairs = [[SHORT, served_pair("a", "broken")], [SHORT], [HEAVY], [served_pair(HEAVY.source, "broken")]]
         return await asyncio.gather(*map(checker.check, pairs), return_exceptions=True)
 
-    found = asyncio.run(ask())
-    assert [isinstance(each, ValueError) for each in found] == [True, False, False, True]
+    result = asyncio.run(ask())
+    assert [isinstance(each, ValueError) for each in result] == [True, False, False, True]
 
 
 def test_memory_holds_the_latest_answers(lexical_file, monkeypatch):

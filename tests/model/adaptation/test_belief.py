@@ -24,8 +24,8 @@ def panel(mean, sd):
 @pytest.mark.parametrize("text", ["60-80%", " 60 - 80 %", "60%-80%", "0.6-0.8", ".6-.8"])
 def test_a_belief_is_read(text):
     """In percent or as shares."""
-    found = Belief.parse(text)
-    assert (found.low, found.high) == pytest.approx((0.6, 0.8))
+    result = Belief.parse(text)
+    assert (result.low, result.high) == pytest.approx((0.6, 0.8))
 
 
 @pytest.mark.parametrize("text", ["", "60", "60-", "a-b", "60-80-90%", "-10-20%"])
@@ -45,14 +45,14 @@ def test_shares_ascend_between_0_and_1(text):
 def test_an_unsure_panel_follows_and_a_sure_one_does_not():
     """The estimate lies between the two, nearer to the one that knows more; its interval is narrower."""
     belief = Belief(0.7, 0.8)
-    found = {}
+    result = {}
     for sd in (2.0, 0.4, 0.05):
         alone = panel(-1.0, sd)
-        found[sd] = belief.join(alone, PROFILE)
-        assert alone.estimate < found[sd].estimate < 0.75 + 1e-6
-    assert found[2.0].estimate > 0.7
-    assert found[0.05].estimate < panel(-1.0, 0.05).estimate + 0.03
-    assert found[2.0].high - found[2.0].low < panel(-1.0, 2.0).high - panel(-1.0, 2.0).low
+        result[sd] = belief.join(alone, PROFILE)
+        assert alone.estimate < result[sd].estimate < 0.75 + 1e-6
+    assert result[2.0].estimate > 0.7
+    assert result[0.05].estimate < panel(-1.0, 0.05).estimate + 0.03
+    assert result[2.0].high - result[2.0].low < panel(-1.0, 2.0).high - panel(-1.0, 2.0).low
 
 
 def test_a_belief_far_off_costs_less_than_one_nearby():
@@ -65,18 +65,18 @@ def test_a_belief_far_off_costs_less_than_one_nearby():
 def test_the_votes_alone_are_shown_beside_it():
     """In the sentence that every command prints, before what else there is to warn of."""
     alone = Intercept(0.0, 1.0, 2.0).estimate(PROFILE, warning="Few datasets.")
-    said = Belief(0.6, 0.8).join(alone, PROFILE).warning
-    assert said is not None
-    assert said.startswith("The votes alone say 48.6 % (21.6 to 76.9)")
-    assert said.endswith("joined to the belief of 60 to 80 %. Few datasets.")
+    message = Belief(0.6, 0.8).join(alone, PROFILE).warning
+    assert message is not None
+    assert message.startswith("The votes alone say 48.6 % (21.6 to 76.9)")
+    assert message.endswith("joined to the belief of 60 to 80 %. Few datasets.")
 
 
 def test_where_votes_are_sure_a_belief_hardly_moves_p():
     """Of a panel that is sure of every item the mean P stands, whatever the intercept."""
     alone = Intercept(0.0, 1.0, 2.0).estimate(SURE)
-    found = Belief(0.8, 0.9).join(alone, SURE)
-    assert abs(found.threshold) < 5
-    assert found.estimate == pytest.approx(alone.estimate, abs=0.05)
+    result = Belief(0.8, 0.9).join(alone, SURE)
+    assert abs(result.threshold) < 5
+    assert result.estimate == pytest.approx(alone.estimate, abs=0.05)
 
 
 @pytest.mark.parametrize(("ones", "refused"), [(35, False), (30, False), (45, False), (15, True), (5, True)])

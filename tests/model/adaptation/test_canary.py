@@ -52,7 +52,7 @@ def test_small_errors_are_tolerated():
 
 def test_labels_that_share_documents_do_not_raise_false_alarms():
     """Five labels from each of ten documents, errors correlated by 0.3: told, at most 9 % are flagged; untold, more."""
-    rng, found = np.random.default_rng(2), []
+    rng, result = np.random.default_rng(2), []
     codes, shared = np.repeat(np.arange(10), 5), np.sin(np.pi / 2 * 0.3)
     for i in range(400):
         z = rng.normal(0.3, 1.2, 50)
@@ -60,8 +60,8 @@ def test_labels_that_share_documents_do_not_raise_false_alarms():
         y = (uniform < expit(z)).astype(int)
         for documents in (codes, None):
             tested = canary(expit(z), y, documents=documents, n_draws=200, random_state=i)
-            found.append(tested.p_value <= 0.05)
-    told, untold = np.reshape(found, (-1, 2)).mean(axis=0)
+            result.append(tested.p_value <= 0.05)
+    told, untold = np.reshape(result, (-1, 2)).mean(axis=0)
     assert told <= 0.09
     assert untold > told + 0.05
 
@@ -70,8 +70,8 @@ def test_the_score_statistic_by_hand():
     """At P = 1/2 and log-odds 0: (sum of residuals)^2 / (n / 4), but for the ridge."""
     z = np.zeros(8)
     y = np.array([[1, 1, 1, 1, 1, 1, 0, 1.0], [1, 0, 1, 0, 1, 0, 1, 0]])
-    found = _score_statistics(z, y, np.ones(8))
-    assert found == pytest.approx([9 / 2.001, 0.0])
+    result = _score_statistics(z, y, np.ones(8))
+    assert result == pytest.approx([9 / 2.001, 0.0])
     z = np.array([-1.0, 0.5, 2.0])
     y = np.array([[1.0, 0.0, 0.0]])
     p = expit(z)
@@ -84,14 +84,14 @@ def test_the_score_statistic_by_hand():
 def test_what_it_reports():
     """Shares and losses of the labeled items alone; unlabeled ones change nothing."""
     p, y = np.array([0.9, 0.2, 0.6, 0.5]), np.array([1, 0, 0, 1])
-    found = canary(p, y, random_state=1)
-    assert (found.n_labels, found.correlation) == (4, 0.0)
-    assert (found.expected, found.observed) == pytest.approx((0.55, 0.5))
-    assert found.loss == pytest.approx(-np.log([0.9, 0.8, 0.4, 0.5]).mean())
+    result = canary(p, y, random_state=1)
+    assert (result.n_labels, result.correlation) == (4, 0.0)
+    assert (result.expected, result.observed) == pytest.approx((0.55, 0.5))
+    assert result.loss == pytest.approx(-np.log([0.9, 0.8, 0.4, 0.5]).mean())
     entropy = [-q * np.log(q) - (1 - q) * np.log(1 - q) for q in p]
-    assert found.expected_loss == pytest.approx(np.mean(entropy))
+    assert result.expected_loss == pytest.approx(np.mean(entropy))
     more = canary(np.append(p, 0.99), np.append(y, -1), documents=list("abcdd"), random_state=1)
-    assert vars(more) == vars(found)
+    assert vars(more) == vars(result)
     assert canary([0.0, 1.0], [1, 0]).p_value < 0.01
 
 
@@ -101,18 +101,18 @@ def test_many_labels_take_no_memory_for_each_draw():
     p = rng.random(16_000)
     tracemalloc.start()
     try:
-        found = canary(p, rng.random(16_000) < p, misfit=MISFIT, documents=np.arange(16_000) // 3)
+        result = canary(p, rng.random(16_000) < p, misfit=MISFIT, documents=np.arange(16_000) // 3)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert 0.05 < found.p_value <= 1
+    assert 0.05 < result.p_value <= 1
     assert peak < 200e6
 
 
 def test_a_p_value_is_never_0():
     """One in the number of draws and one at least."""
-    found = canary(np.full(50, 0.01), np.ones(50, dtype=int), n_draws=99)
-    assert found.p_value == pytest.approx(0.01)
+    result = canary(np.full(50, 0.01), np.ones(50, dtype=int), n_draws=99)
+    assert result.p_value == pytest.approx(0.01)
 
 
 def test_the_labels_needed_give_the_power():
@@ -121,12 +121,12 @@ def test_the_labels_needed_give_the_power():
     truth = (1.2, 0.5)
     needed = labels_needed(p, MISFIT, alternative=truth)
     assert needed[0.5] < needed[0.8] < needed[0.9]
-    rng, found = np.random.default_rng(1), []
+    rng, result = np.random.default_rng(1), []
     for i in range(200):
         q = rng.choice(p, needed[0.8])
         y = (rng.random(len(q)) < expit(truth[0] + truth[1] * np.log(q / (1 - q)))).astype(int)
-        found.append(canary(q, y, misfit=MISFIT, n_draws=300, random_state=i).p_value <= 0.05)
-    assert 0.7 <= np.mean(found) <= 0.9
+        result.append(canary(q, y, misfit=MISFIT, n_draws=300, random_state=i).p_value <= 0.05)
+    assert 0.7 <= np.mean(result) <= 0.9
 
 
 def test_the_alternative_is_the_worst_training_dataset():
@@ -167,8 +167,8 @@ def test_the_error_that_labels_leave_possible_holds_and_shrinks(shift):
     bounds = {n: [] for n in (10, 100)}
     for _ in range(20):
         y = (rng.random(600) < expit(z + shift)).astype(int)
-        for n, found in bounds.items():
-            found.append(possible_error(expit(z), np.where(rng.permutation(600) < n, y, -1)))
+        for n, result in bounds.items():
+            result.append(possible_error(expit(z), np.where(rng.permutation(600) < n, y, -1)))
     assert (np.array(bounds[10]) >= truth).mean() >= 0.9
     assert (np.array(bounds[100]) >= truth).mean() >= 0.9
     assert np.mean(bounds[100]) - truth < 0.7 * (np.mean(bounds[10]) - truth)
@@ -188,9 +188,9 @@ def test_the_labels_to_find_an_error_find_it():
         n = labels_to_find(expit(z), 0.15)
         mean = expit(z).mean()
         shift = intercept_at(profile_of(z, np.ones(2000)), float(logit(mean + (0.15 if mean < 0.5 else -0.15))))
-        found = 0
+        result = 0
         for _ in range(60):
             y = (rng.random(2000) < expit(z + shift)).astype(int)
             labels = np.where(rng.permutation(2000) < n, y, -1)
-            found += canary(expit(z), labels, n_draws=200).p_value < 0.05
-        assert 40 <= found <= 58
+            result += canary(expit(z), labels, n_draws=200).p_value < 0.05
+        assert 40 <= result <= 58

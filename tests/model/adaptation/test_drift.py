@@ -64,9 +64,9 @@ def test_a_changed_judge_is_named(change):
     rng = np.random.default_rng(1)
     old, new = collapse([dataset(rng) for _ in range(10)]), dataset(rng)
     new[:, 1] = how(new[:, 1], rng)
-    found = moved(compare_votes(old, new, predict))
-    assert ("b", statistic) in found
-    blamed = {judge for judge, _ in found}
+    result = moved(compare_votes(old, new, predict))
+    assert ("b", statistic) in result
+    blamed = {judge for judge, _ in result}
     assert blamed <= {"b", PANEL} or change in ("turned round", "a coin")
 
 

@@ -37,10 +37,10 @@ def learned(rng, n_datasets):
 
 def test_the_misfit_is_recovered():
     """From many datasets, mean and covariance of what they ask for are the true ones, within a fifth."""
-    found = learned(np.random.default_rng(0), 120)
-    assert found.mean == pytest.approx([0, 1], abs=0.2)
-    assert found.covariance[0, 0] == pytest.approx(MOMENT[0, 0], rel=0.25)
-    assert found.covariance[1, 1] == pytest.approx(MOMENT[1, 1], rel=0.3)
+    result = learned(np.random.default_rng(0), 120)
+    assert result.mean == pytest.approx([0, 1], abs=0.2)
+    assert result.covariance[0, 0] == pytest.approx(MOMENT[0, 0], rel=0.25)
+    assert result.covariance[1, 1] == pytest.approx(MOMENT[1, 1], rel=0.3)
 
 
 @pytest.mark.parametrize("n_labels", [5, 20, 100])

@@ -41,19 +41,19 @@ def plain_spread(datasets, corrections):
     """Return the cells' spread by loops over cells and bisection of the mean square."""
     gaps = []
     for one, (intercept, slope) in zip(datasets, corrections, strict=True):
-        found = []
+        result = []
         for cell in sorted(set(one.cell.tolist())):
             rows = one.cell == cell
             n1, n0 = one.ones[rows].sum(), one.zeros[rows].sum()
             if n1 + n0 >= 5:
                 p = expit(intercept + slope * one.log_odds[rows])
                 expected = np.average(p, weights=(one.ones + one.zeros)[rows])
-                found.append((np.log((n1 + 0.5) / (n0 + 0.5)) - logit(expected), 1 / (n1 + 0.5) + 1 / (n0 + 0.5)))
-        if found:
-            gaps.append(found)
+                result.append((np.log((n1 + 0.5) / (n0 + 0.5)) - logit(expected), 1 / (n1 + 0.5) + 1 / (n0 + 0.5)))
+        if result:
+            gaps.append(result)
 
     def excess(spread):
-        return np.mean([np.mean([gap**2 / (noise + spread**2) for gap, noise in found]) for found in gaps]) - 1
+        return np.mean([np.mean([gap**2 / (noise + spread**2) for gap, noise in result]) for result in gaps]) - 1
 
     return bisect(excess, 0, 50, xtol=1e-12) if gaps and excess(0) > 0 else 0.0
 
@@ -72,26 +72,26 @@ def test_the_misfit_is_what_datasets_ask_for(n_datasets):
     for intercept, slope in corrections:
         a, b = intercept - mean[0], slope - mean[1]
         moments += [[a**2, a * b], [a * b, b**2]]
-    found = learn_misfit(datasets)
-    assert found.mean == pytest.approx(mean, abs=2e-6)
-    assert found.covariance == pytest.approx(moments / n_datasets, abs=5e-6)
-    assert found.n_datasets == n_datasets
+    result = learn_misfit(datasets)
+    assert result.mean == pytest.approx(mean, abs=2e-6)
+    assert result.covariance == pytest.approx(moments / n_datasets, abs=5e-6)
+    assert result.n_datasets == n_datasets
     off = [
         np.average(abs(expit(c[0] + c[1] * one.log_odds) - expit(one.log_odds)), weights=one.ones + one.zeros)
         for one, c in zip(datasets, corrections, strict=True)
     ]
-    assert found.worst == pytest.approx(corrections[int(np.argmax(off))], abs=2e-6)
+    assert result.worst == pytest.approx(corrections[int(np.argmax(off))], abs=2e-6)
     spread = plain_spread(datasets, corrections)
     assert spread > 0.1
-    assert found.cell_spread == pytest.approx(spread, abs=1e-5)
+    assert result.cell_spread == pytest.approx(spread, abs=1e-5)
 
 
 def test_without_datasets_the_start_is_all_there_is():
     """A variance of 0.5 of the intercept, 0.15 of the slope."""
-    found = learn_misfit([])
-    assert found.mean.tolist() == [0.0, 1.0]
-    assert found.covariance.tolist() == [[0.5, 0.0], [0.0, 0.15]]
-    assert (found.n_datasets, found.cell_spread, found.worst) == (0, 0.0, None)
+    result = learn_misfit([])
+    assert result.mean.tolist() == [0.0, 1.0]
+    assert result.covariance.tolist() == [[0.5, 0.0], [0.0, 0.15]]
+    assert (result.n_datasets, result.cell_spread, result.worst) == (0, 0.0, None)
 
 
 def test_the_spread_of_one_cell_by_hand():
@@ -100,10 +100,10 @@ def test_the_spread_of_one_cell_by_hand():
     Gaps are -+log(30.5 / 10.5), their variance 1 / 30.5 + 1 / 10.5.
     """
     one = LeftOutRows(np.zeros(2), np.array([30.0, 10.0]), np.array([10.0, 30.0]), np.array([0, 1]))
-    found = learn_misfit([one])
+    result = learn_misfit([one])
     expected = np.sqrt(np.log(30.5 / 10.5) ** 2 - 1 / 30.5 - 1 / 10.5)
-    assert found.cell_spread == pytest.approx(expected, abs=1e-9)
-    assert found.covariance == pytest.approx(np.array([[0.5, 0.0], [0.0, 0.15]]), abs=1e-9)
+    assert result.cell_spread == pytest.approx(expected, abs=1e-9)
+    assert result.covariance == pytest.approx(np.array([[0.5, 0.0], [0.0, 0.15]]), abs=1e-9)
 
 
 @pytest.mark.parametrize(("rows", "counted"), [(4.9, False), (5.0, True), (5.5, True)])
@@ -164,7 +164,7 @@ def averaged(z, y, w, moment):
 
     The log evidence is Laplace's: the log posterior at its maximum, and half the log volume of the Gaussian there.
     """
-    found = []
+    result = []
     for scale in (1.0, 8.0):
         precision = np.linalg.inv(scale * moment)
         coef = penalised(z, w * y, w * (1 - y), precision)
@@ -176,8 +176,8 @@ def averaged(z, y, w, moment):
         apart = coef - [0, 1]
         log -= apart @ precision @ apart / 2
         log += (np.log(np.linalg.det(precision)) - np.log(np.linalg.det(curvature))) / 2
-        found.append((coef, np.linalg.inv(curvature), np.exp(log) / scale))
-    coefs, covariances, odds = (np.array(values) for values in zip(*found, strict=True))
+        result.append((coef, np.linalg.inv(curvature), np.exp(log) / scale))
+    coefs, covariances, odds = (np.array(values) for values in zip(*result, strict=True))
     return coefs, covariances, odds / odds.sum()
 
 

@@ -16,9 +16,9 @@ def test_distinct_unlabeled_rows():
     """None twice, none that has a label; more labels are expected to leave less error."""
     labeled = np.arange(0, 300, 7)
     few, many = (propose_labels(P, MISFIT, n, labeled=labeled) for n in (10, 60))
-    for found in (few, many):
-        assert len(set(found.rows.tolist())) == len(found.rows)
-        assert not set(found.rows.tolist()) & set(labeled.tolist())
+    for result in (few, many):
+        assert len(set(result.rows.tolist())) == len(result.rows)
+        assert not set(result.rows.tolist()) & set(labeled.tolist())
     assert many.error_after < few.error_after < few.error_before
 
 
@@ -30,10 +30,10 @@ def test_the_expected_error_is_met():
     for seed in range(200):
         intercept, slope = rng.multivariate_normal([0, 1], MISFIT.covariance)
         truth = expit(intercept + slope * z)
-        found = propose_labels(P, MISFIT, 40, random_state=seed)
-        few = FewLabels(MISFIT).fit(P[found.rows], (rng.random(40) < truth[found.rows]).astype(int))
+        result = propose_labels(P, MISFIT, 40, random_state=seed)
+        few = FewLabels(MISFIT).fit(P[result.rows], (rng.random(40) < truth[result.rows]).astype(int))
         errors.append(np.abs(few.transform(P) - truth).mean())
-        expected.append(found.error_after)
+        expected.append(result.error_after)
     assert np.mean(errors) == pytest.approx(np.mean(expected), rel=0.12)
 
 

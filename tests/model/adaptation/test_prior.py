@@ -45,9 +45,9 @@ def test_the_profile_gives_share_and_intercept():
 def test_contexts_are_those_of_means():
     """Of each part the log-odds of its mean P, held within 2 %; then the profile of their sum."""
     raw = np.array([Z, np.full(len(Z), -9.0)])
-    found = contexts_of_means(views(raw, Z).mean(axis=1))
-    assert found[:2] == pytest.approx([logit(expit(Z).mean()), logit(0.02)])
-    assert found[2:] == pytest.approx(profile())
+    result = contexts_of_means(views(raw, Z).mean(axis=1))
+    assert result[:2] == pytest.approx([logit(expit(Z).mean()), logit(0.02)])
+    assert result[2:] == pytest.approx(profile())
 
 
 def brute_force(said, intercepts, new, across, n=61):
@@ -71,15 +71,15 @@ def test_the_posterior_is_that_of_brute_force(priors):
     shifts = np.array([-1.1, 0.3, 1.0])[: len(priors)]
     rule = LearnedPrior().fit([profile(shift) for shift in shifts], priors)
     centre = np.mean(logit(priors))
-    said = np.array([share_at(profile(shift), centre) for shift in shifts])
+    message = np.array([share_at(profile(shift), centre) for shift in shifts])
     intercepts = [intercept_at(profile(s), float(logit(p))) for s, p in zip(shifts, priors, strict=True)]
     new = share_at(profile(0.8), centre)
-    mean, variance = brute_force(said, intercepts, new, AcrossPanels())
-    found = rule.intercept(profile(0.8))
-    assert found.mean == pytest.approx(mean, abs=0.01)
-    assert found.variance == pytest.approx(variance, rel=0.02)
-    cautious = np.sqrt(brute_force(said, intercepts, new, INTERVALS)[1])
-    assert found.reach == pytest.approx(norm.ppf(0.95) * cautious, rel=0.02)
+    mean, variance = brute_force(message, intercepts, new, AcrossPanels())
+    result = rule.intercept(profile(0.8))
+    assert result.mean == pytest.approx(mean, abs=0.01)
+    assert result.variance == pytest.approx(variance, rel=0.02)
+    cautious = np.sqrt(brute_force(message, intercepts, new, INTERVALS)[1])
+    assert result.reach == pytest.approx(norm.ppf(0.95) * cautious, rel=0.02)
 
 
 def test_it_learns_whether_to_follow_the_panel():
@@ -170,8 +170,8 @@ def test_votes_that_mislead_on_a_dataset_flatten_p():
 def test_each_training_dataset_is_told_by_the_others():
     """One alone by itself."""
     profiles, priors = [profile(s) for s in (-1.0, 0.0, 1.0)], [0.3, 0.5, 0.8]
-    found = LearnedPrior().fit(profiles, priors).left_out(profiles)
-    assert found[1] == LearnedPrior().fit([profiles[0], profiles[2]], [0.3, 0.8]).predict(profiles[1])
+    result = LearnedPrior().fit(profiles, priors).left_out(profiles)
+    assert result[1] == LearnedPrior().fit([profiles[0], profiles[2]], [0.3, 0.8]).predict(profiles[1])
     alone = LearnedPrior().fit(profiles[:1], priors[:1])
     assert alone.left_out(profiles[:1]) == [alone.predict(profiles[0])]
 

@@ -51,18 +51,18 @@ def test_the_estimate_at_a_tuned_lambda_by_hand():
     """The mean of the labels plus lambda times how much lower P is on the others."""
     tuned = power_tuning(LABELS, P_LABELED, P_OTHERS)
     assert LAMBDA < tuned < 1
-    found = by_method(estimate_share(np.append(P_LABELED, P_OTHERS), np.append(LABELS, np.full(30, -1))))
+    result = by_method(estimate_share(np.append(P_LABELED, P_OTHERS), np.append(LABELS, np.full(30, -1))))
     expected = LABELS.mean() + tuned * (P_OTHERS.mean() - P_LABELED.mean())
-    assert found["prediction-powered"].estimate == pytest.approx(expected, abs=1e-12)
+    assert result["prediction-powered"].estimate == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_mean_of_the_labels_has_wilsons_interval():
     """With 10 of 10,000 items labeled there is no finite population correction to speak of: 7 of 10."""
     p, labels = np.linspace(0.1, 0.9, 1_000_000), np.full(1_000_000, -1)
     labels[::100_000] = [1, 1, 1, 0, 1, 0, 1, 1, 0, 1]
-    found = by_method(estimate_share(p, labels))["mean"]
+    result = by_method(estimate_share(p, labels))["mean"]
     # Wilson's interval of 7 in 10 at 90 %.
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.7, 0.441701, 0.873123), abs=2e-5)
+    assert (result.estimate, result.low, result.high) == pytest.approx((0.7, 0.441701, 0.873123), abs=2e-5)
 
 
 def test_rogan_and_gladen_by_hand():
@@ -71,10 +71,10 @@ def test_rogan_and_gladen_by_hand():
     labels = np.full(100, -1)
     labels[:9] = [1] * 8 + [0]
     labels[60:65] = [1, 0, 0, 0, 0]
-    found = by_method(estimate_share(p, labels, prior=PRIOR))["Rogan-Gladen"]
+    result = by_method(estimate_share(p, labels, prior=PRIOR))["Rogan-Gladen"]
     hit, alarm = 8.5 / 10, 1.5 / 6
-    assert found.estimate == pytest.approx((0.6 - alarm) / (hit - alarm))
-    for bound in (found.low, found.high):
+    assert result.estimate == pytest.approx((0.6 - alarm) / (hit - alarm))
+    for bound in (result.low, result.high):
         spread = bound**2 * hit * (1 - hit) / 10 + (1 - bound) ** 2 * alarm * (1 - alarm) / 6
         gap = abs(0.6 - bound * hit - (1 - bound) * alarm)
         assert gap == pytest.approx(1.644854 * np.sqrt(spread * 0.86), abs=2e-4)
@@ -82,10 +82,10 @@ def test_rogan_and_gladen_by_hand():
 
 def test_without_labels_the_model_speaks():
     """Its prior with the interval; no label and no prior is an error."""
-    (found,) = estimate_share([0.2, 0.8], prior=PRIOR)
-    assert found.method == "model"
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.4, 0.2, 0.7))
-    assert estimate_share([0.2, 0.8], [-1, -1], prior=PRIOR, misfit=MISFIT) == (found,)
+    (result,) = estimate_share([0.2, 0.8], prior=PRIOR)
+    assert result.method == "model"
+    assert (result.estimate, result.low, result.high) == pytest.approx((0.4, 0.2, 0.7))
+    assert estimate_share([0.2, 0.8], [-1, -1], prior=PRIOR, misfit=MISFIT) == (result,)
     with pytest.raises(InputError, match=r"^`labels` must hold a label of 0 or 1, or `prior` be given. Got neither"):
         estimate_share([0.2, 0.8], [-1, -1])
 
@@ -109,28 +109,28 @@ def test_intervals_cover(n_labels, truth):
 @pytest.mark.parametrize("n_labels", [5, 20, 100])
 def test_the_corrected_model_covers_datasets_like_the_training_ones(n_labels):
     """Intercepts and slopes drawn from the misfit: 85 to 97 %, and intervals shorter than those by labels alone."""
-    rng, found = np.random.default_rng(n_labels), []
+    rng, result = np.random.default_rng(n_labels), []
     for _ in range(250):
         p, y = dataset(rng, truth=rng.multivariate_normal(NONE, MISFIT.covariance))
         shares = by_method(estimate_share(p, hidden(y, rng.permutation(600)[:n_labels]), misfit=MISFIT))
         own, plain = shares["corrected"], shares["mean"]
-        found.append((own.low <= y.mean() <= own.high, own.high - own.low, plain.high - plain.low))
-    held, width, plain = np.mean(found, axis=0)
+        result.append((own.low <= y.mean() <= own.high, own.high - own.low, plain.high - plain.low))
+    held, width, plain = np.mean(result, axis=0)
     assert 0.85 <= held <= 0.97
     assert width < plain
 
 
 def test_predictions_shorten_the_interval():
     """Prediction-powered intervals are shorter and estimates nearer, where P tells much."""
-    rng, found = np.random.default_rng(4), []
+    rng, result = np.random.default_rng(4), []
     for _ in range(100):
         z = rng.normal(0, 3, 500)
         y = (rng.random(500) < expit(z)).astype(int)
         shares = by_method(estimate_share(expit(z), hidden(y, rng.permutation(500)[:40])))
         powered, plain = shares["prediction-powered"], shares["mean"]
         errors = [abs(share.estimate - y.mean()) for share in (powered, plain)]
-        found.append((*errors, powered.high - powered.low, plain.high - plain.low))
-    near, far, short, long = np.mean(found, axis=0)
+        result.append((*errors, powered.high - powered.low, plain.high - plain.low))
+    near, far, short, long = np.mean(result, axis=0)
     assert near < 0.85 * far
     assert short < 0.85 * long
 

@@ -26,10 +26,10 @@ def candidates(votes, *, recipe="deep", ensembler="LogisticRegression", calibrat
 
 def test_uncalibrated_comes_first_then_every_calibrator(votes):
     """One candidate a calibrator, after the ensembler's own probabilities, each with its voters' names."""
-    found = candidates(votes, calibrators=tuple(CALIBRATORS))
-    assert [c.calibrator for c in found] == [None, *CALIBRATORS]
-    assert {c.prompts for c in found} == {("v0", "v2", "v3")}
-    assert all(((c.p > 0) & (c.p < 1)).all() for c in found)
+    result = candidates(votes, calibrators=tuple(CALIBRATORS))
+    assert [c.calibrator for c in result] == [None, *CALIBRATORS]
+    assert {c.prompts for c in result} == {("v0", "v2", "v3")}
+    assert all(((c.p > 0) & (c.p < 1)).all() for c in result)
 
 
 def test_calibrator_of_the_deep_recipe_sees_only_out_of_fold_scores(votes):
@@ -65,8 +65,8 @@ def test_calibrator_of_the_papers_recipe_sees_training_scores(votes):
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_inner_losses_tell_calibrators_apart(votes, recipe):
     """Each is judged on folds that it was not fitted on, under either recipe."""
-    found = candidates(votes, recipe=recipe, calibrators=("platt", "isotonic", "histogram"))
-    assert len({c.inner_log_loss for c in found}) == 4
+    result = candidates(votes, recipe=recipe, calibrators=("platt", "isotonic", "histogram"))
+    assert len({c.inner_log_loss for c in result}) == 4
 
 
 def test_inner_scores_are_cross_fitted(votes):
@@ -89,11 +89,11 @@ def test_test_labels_cannot_change_a_candidate(votes):
 
 def test_recommendation_follows_the_criterion(votes):
     """Each criterion takes the candidate that is best by it."""
-    found = [*candidates(votes), *candidates(votes, ensembler="MajorityLabelVoter")]
-    assert recommend(found, "log_loss").inner_log_loss == min(c.inner_log_loss for c in found)
-    by_accuracy = recommend(found, "balanced_accuracy")
-    assert by_accuracy.inner_balanced_accuracy == max(c.inner_balanced_accuracy for c in found)
-    assert recommend(found, "accuracy").inner_accuracy == max(c.inner_accuracy for c in found)
+    result = [*candidates(votes), *candidates(votes, ensembler="MajorityLabelVoter")]
+    assert recommend(result, "log_loss").inner_log_loss == min(c.inner_log_loss for c in result)
+    by_accuracy = recommend(result, "balanced_accuracy")
+    assert by_accuracy.inner_balanced_accuracy == max(c.inner_balanced_accuracy for c in result)
+    assert recommend(result, "accuracy").inner_accuracy == max(c.inner_accuracy for c in result)
 
 
 @pytest.mark.parametrize("calibrator", sorted(CALIBRATORS))
@@ -104,8 +104,8 @@ def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
 
     def judged(matrix):
         training = training_set(matrix, RECIPES["deep"])
-        found = grid_search("LogisticRegression", training, grid={"C": (0.01,)})
-        ((_, inner, _),) = calibrate(found, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0, [])
+        result = grid_search("LogisticRegression", training, grid={"C": (0.01,)})
+        ((_, inner, _),) = calibrate(result, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0, [])
         return inner[:, training.cells.groups.index("b")]
 
     held = votes.datasets == "b"
@@ -121,5 +121,5 @@ def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
 
 def test_two_training_datasets_are_judged_on_plain_out_of_fold_scores(votes):
     """With two folds there is no third to fit on; the candidates are there all the same."""
-    found = candidates(votes.rows(votes.datasets != "c"))
-    assert np.isfinite([c.inner_log_loss for c in found]).all()
+    result = candidates(votes.rows(votes.datasets != "c"))
+    assert np.isfinite([c.inner_log_loss for c in result]).all()

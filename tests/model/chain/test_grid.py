@@ -39,10 +39,10 @@ def test_search_on_cells_picks_the_row_level_winner(name):
         ENSEMBLERS[name](), {key: list(values) for key, values in grid.items()}, scoring="accuracy", refit=False,
         cv=PredefinedSplit(folds),
     ).fit(votes.votes, votes.labels)  # fmt: skip
-    found = grid_search(name, training, criterion="accuracy")
+    result = grid_search(name, training, criterion="accuracy")
     row_best = rows.cv_results_["mean_test_score"].max()
-    assert found.score == pytest.approx(row_best, abs=1e-12)
-    index = rows.cv_results_["params"].index(found.params)
+    assert result.score == pytest.approx(row_best, abs=1e-12)
+    index = rows.cv_results_["params"].index(result.params)
     assert rows.cv_results_["mean_test_score"][index] == pytest.approx(row_best, abs=1e-12)
 
 
@@ -51,14 +51,14 @@ def test_out_of_fold_probabilities_equal_those_of_rows(name):
     """Fitting on weighted cells of the other datasets gives what fitting on their weighted rows gives."""
     votes = random_votes()
     training = training_set(votes, RECIPES["deep"])
-    found = grid_search(name, training)
+    result = grid_search(name, training)
     held = training.cells.groups.index("b")
     rest = votes.rows(votes.datasets != "b")
     rest_set = training_set(rest, RECIPES["deep"])
     by_group = rest_set.weights().sum(axis=0) / rest_set.cells.counts.sum(axis=0)
     row_weight = by_group[[rest_set.cells.groups.index(d) for d in rest.datasets], rest.labels]
-    model = ENSEMBLERS[name](**found.params).fit(rest.votes, rest.labels, row_weight)
-    assert model.predict_proba(training.cells.patterns)[:, 1] == pytest.approx(found.oof[:, held], abs=2e-6)
+    model = ENSEMBLERS[name](**result.params).fit(rest.votes, rest.labels, row_weight)
+    assert model.predict_proba(training.cells.patterns)[:, 1] == pytest.approx(result.oof[:, held], abs=2e-6)
 
 
 def test_log_loss_and_balanced_accuracy_by_hand():

@@ -18,10 +18,10 @@ def with_labels(votes, kept):
 def soft_scores(votes, n_scorers=2):
     """Return soft scores that lean to the label, one in a unit of its own, a few missing."""
     rng = np.random.default_rng(len(votes.labels))
-    found = votes.labels[:, None] + rng.normal(0, 1, (len(votes.labels), n_scorers))
-    found[:, 0] = 1 / (1 + np.exp(-found[:, 0]))
-    found[rng.random(found.shape) < 0.05] = np.nan
-    return found
+    result = votes.labels[:, None] + rng.normal(0, 1, (len(votes.labels), n_scorers))
+    result[:, 0] = 1 / (1 + np.exp(-result[:, 0]))
+    result[rng.random(result.shape) < 0.05] = np.nan
+    return result
 
 
 def _unlabeled():

@@ -68,9 +68,10 @@ def test_an_item_of_two_datasets_is_refused(model_file, tmp_path, capsys):
     """Inspect would take both for one sample; nothing is written."""
     path = table(tmp_path, [[1, 1, 1], [0, 0, 0]], ["a", "a"], ["x", "y"])
     out = tmp_path / "scores.jsonl"
-    said = refused(capsys, score, model_file, "--votes", path, "--to", "inspect", "--out", out)
+    message = refused(capsys, score, model_file, "--votes", path, "--to", "inspect", "--out", out)
     assert (
-        "`item_id` must be unique with `--to inspect`, which knows no datasets. Got 'a' again in dataset 'y'." in said
+        "`item_id` must be unique with `--to inspect`, which knows no datasets. Got 'a' again in dataset 'y'."
+        in message
     )
     assert not out.exists()
 

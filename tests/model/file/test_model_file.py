@@ -315,13 +315,13 @@ FREE_NAMES += ("versions", "weights")
 
 def keys_of(value):
     """Return all names of the objects within a JSON value whose names are fixed."""
-    found = set(value) if isinstance(value, dict) else set()
+    result = set(value) if isinstance(value, dict) else set()
     for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
         if name not in FREE_NAMES and isinstance(entry, dict):
-            found |= keys_of(entry)
+            result |= keys_of(entry)
         elif isinstance(entry, list) and entry and isinstance(entry[0], dict):
-            found |= set().union(*map(keys_of, entry))
-    return found
+            result |= set().union(*map(keys_of, entry))
+    return result
 
 
 @pytest.mark.parametrize("kind", MAKERS)

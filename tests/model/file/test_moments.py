@@ -66,13 +66,13 @@ def test_row_wise_scores_of_an_adapted_model_are_those_of_the_whole_target(kind)
         score = pickle.loads(pickle.dumps(BatchScorer(adapted)))
         batch = batch_of(votes.rows(rows), soft, model)
         parts = [score(batch.slice(start, 7)) for start in range(0, len(rows), 7)]
-        found = pa.Table.from_batches(parts)
+        result = pa.Table.from_batches(parts)
         assert adapted.target == name
         assert vars(adapted.prior) == pytest.approx(vars(whole.prior), abs=1e-12)
-        np.testing.assert_allclose(found["p_consistent"], whole.p_consistent, rtol=0, atol=1e-12)
-        np.testing.assert_allclose([found["p_low"], found["p_high"]], whole.interval(), rtol=0, atol=1e-12)
-        assert found["item_id"].to_pylist() == list(votes.rows(rows).item_ids)
-        assert found["n_votes"].to_pylist() == (beside(model, votes, scores).votes[rows] >= 0).sum(axis=1).tolist()
+        np.testing.assert_allclose(result["p_consistent"], whole.p_consistent, rtol=0, atol=1e-12)
+        np.testing.assert_allclose([result["p_low"], result["p_high"]], whole.interval(), rtol=0, atol=1e-12)
+        assert result["item_id"].to_pylist() == list(votes.rows(rows).item_ids)
+        assert result["n_votes"].to_pylist() == (beside(model, votes, scores).votes[rows] >= 0).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("kind", TWO_KINDS)
@@ -109,8 +109,8 @@ def test_rows_that_count_several_times():
         huge = moments_of_votes(model, selected, datasets=votes.datasets, counts=n * 10**14)
         assert huge.datasets["new"].n == repeated.datasets["new"].n * 10**14
         assert huge.datasets["new"].p_sums == tuple(x * 10**14 for x in repeated.datasets["new"].p_sums)
-        found = [adapt_by_moments(model, one) for one in (huge, repeated)]
-        np.testing.assert_allclose(found[0].contexts, found[1].contexts, rtol=0, atol=1e-12)
+        result = [adapt_by_moments(model, one) for one in (huge, repeated)]
+        np.testing.assert_allclose(result[0].contexts, result[1].contexts, rtol=0, atol=1e-12)
 
 
 def test_many_rows_are_counted_as_few_are():
@@ -215,11 +215,11 @@ def test_a_scorer_needs_a_dataset_and_its_columns():
         BatchScorer(model)
     score = BatchScorer(model, streamed=True)
     batch = batch_of(votes)
-    found = score(batch)
-    assert found.schema == score.schema(batch.schema)
-    np.testing.assert_allclose(found["p_consistent"], model.score(votes, streamed=True), rtol=0, atol=1e-12)
+    result = score(batch)
+    assert result.schema == score.schema(batch.schema)
+    np.testing.assert_allclose(result["p_consistent"], model.score(votes, streamed=True), rtol=0, atol=1e-12)
     table = pa.Table.from_batches([batch, batch])
-    assert score(table)["p_consistent"].to_pylist() == found["p_consistent"].to_pylist() * 2
+    assert score(table)["p_consistent"].to_pylist() == result["p_consistent"].to_pylist() * 2
     assert score(batch.slice(0, 0)).num_rows == 0
     with pytest.raises(InputError, match=r"`votes` must have a column for every voter of the model\. Got none named"):
         score(batch.drop_columns(["judge-1"]))

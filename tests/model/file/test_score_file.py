@@ -49,14 +49,14 @@ def in_small_pieces(monkeypatch):
 
 def expected(model, votes, soft, **options):
     """Return the scores of all rows at once, in the order of the votes."""
-    found = {"p_consistent": model.score(votes, scores=soft, **options)}
-    found["p_low"], found["p_high"] = model.intervals(votes, scores=soft, **options).T
+    result = {"p_consistent": model.score(votes, scores=soft, **options)}
+    result["p_low"], result["p_high"] = model.intervals(votes, scores=soft, **options).T
     uniform = np.empty(len(votes.labels))
     for name in votes.dataset_names:
         of = votes.datasets == name
         uniform[of] = model.scores_of(votes.rows(of), scores=None if soft is None else soft[of]).p_uniform
     return pd.DataFrame(
-        found | {"p_uniform": uniform, "n_votes": (model.beside(votes, soft).votes != -1).sum(axis=1)}
+        result | {"p_uniform": uniform, "n_votes": (model.beside(votes, soft).votes != -1).sum(axis=1)}
     ).set_index(pd.MultiIndex.from_arrays([votes.datasets, votes.item_ids], names=["dataset", "item_id"]))
 
 
@@ -69,14 +69,14 @@ def test_two_passes_say_what_one_does(kind, suffix, tmp_path):
     votes, soft = new_rows(model)
     paths = tables(votes, soft, tmp_path, suffix, model.score_names)
     out = tmp_path / f"out{suffix}"
-    found = score_file(model, paths[:1], out, PLAIN, paths[1:])
-    assert found.n == len(votes.labels)
+    result = score_file(model, paths[:1], out, PLAIN, paths[1:])
+    assert result.n == len(votes.labels)
     rows, want = scored(out), expected(model, votes, soft)
     for name in want:
         np.testing.assert_allclose(rows[name].loc[want.index].to_numpy(float), want[name], rtol=0, atol=1e-12)
     assert (rows["label"].loc[want.index].to_numpy() == votes.labels).all()
-    assert list(found.priors) == sorted(found.priors, key=list(rows.index.get_level_values(0)).index)
-    for name, prior in found.priors.items():
+    assert list(result.priors) == sorted(result.priors, key=list(rows.index.get_level_values(0)).index)
+    for name, prior in result.priors.items():
         of = votes.datasets == name
         told = model.estimate_prior(votes.rows(of), scores=None if soft is None else soft[of])
         assert (prior.estimate, prior.low, prior.high) == pytest.approx((told.estimate, told.low, told.high), abs=1e-12)
@@ -92,8 +92,8 @@ def test_a_given_prior_is_that_of_all_datasets(kind, tmp_path):
     votes, soft = new_rows(model)
     paths = tables(votes, soft, tmp_path, ".parquet", model.score_names)
     out = tmp_path / "out.parquet"
-    found = score_file(model, paths[:1], out, ScoreOptions(prior=0.3), paths[1:])
-    assert {prior.estimate for prior in found.priors.values()} == {0.3}
+    result = score_file(model, paths[:1], out, ScoreOptions(prior=0.3), paths[1:])
+    assert {prior.estimate for prior in result.priors.values()} == {0.3}
     rows = scored(out)
     want = expected(model, votes, soft, prior=0.3)
     np.testing.assert_allclose(rows["p_consistent"].loc[want.index], want["p_consistent"], rtol=0, atol=1e-12)

@@ -290,5 +290,5 @@ def test_a_changed_byte_is_refused_or_harmless(tmp_path_factory, data):
     raw = path.read_bytes()
     position = data.draw(st.integers(0, len(raw) - 1))
     path.write_bytes(raw[:position] + bytes([data.draw(st.integers(0, 255))]) + raw[position + 1 :])
-    found, refused = result_of(lambda: load(path).document())
-    assert found == model_of("average of two").document() if refused is None else refused.isprintable()
+    result, refused = result_of(lambda: load(path).document())
+    assert result == model_of("average of two").document() if refused is None else refused.isprintable()

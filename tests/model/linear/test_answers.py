@@ -21,10 +21,10 @@ def test_votes_are_minus_one_and_one_and_scores_standardised_log_odds():
     """Scores are held within [0.01, 0.99]; no answer stays none."""
     numbers = np.array([[1, 0.2], [0, 0.001], [np.nan, 0.7], [1, np.nan]])
     votes = matrix(numbers, ["binary", "unit"])
-    found = AnswerMap.fit(votes)(votes.answers)
+    result = AnswerMap.fit(votes)(votes.answers)
     z = logit([0.2, 0.01, 0.7])
-    assert found[:, 0] == pytest.approx([1, -1, np.nan, 1], nan_ok=True)
-    assert found[:, 1] == pytest.approx([*(z - z.mean()) / z.std(), np.nan], nan_ok=True)
+    assert result[:, 0] == pytest.approx([1, -1, np.nan, 1], nan_ok=True)
+    assert result[:, 1] == pytest.approx([*(z - z.mean()) / z.std(), np.nan], nan_ok=True)
 
 
 def test_without_labels_a_share_stands_for_itself():
@@ -57,8 +57,8 @@ def test_a_level_that_was_not_seen_borrows_from_its_neighbours():
     numbers = np.column_stack([np.where(truth < 0.5, 2, 5 - (truth < 0.8)), np.round(1 + 4 * truth)])
     numbers[0] = 1, 1
     votes = matrix(numbers, ["1-5", "1-5"])
-    found = AnswerMap.fit(votes)
-    new = found(Scale(1, 5).places(np.array([[1.0], [2], [3], [3.5], [4], [5]])) * np.ones(2))[:, 0]
+    result = AnswerMap.fit(votes)
+    new = result(Scale(1, 5).places(np.array([[1.0], [2], [3], [3.5], [4], [5]])) * np.ones(2))[:, 0]
     assert (np.diff(new) >= 0).all()
     assert new[1] <= new[2] <= new[4]
     assert new[3] == pytest.approx((new[2] + new[4]) / 2)
@@ -81,12 +81,12 @@ def test_numbers_in_any_unit_become_ranks():
     plain = rng.normal(3, 2, 5000)
     one = matrix(plain[:, None], [Scale(-10.0, 20.0)])
     other = matrix(np.exp(plain)[:, None], [Scale(0.0, 1e9)])
-    found = AnswerMap.fit(one)
-    places, ranks = found.knots[0]
+    result = AnswerMap.fit(one)
+    places, ranks = result.knots[0]
     assert len(places) <= MAX_KNOTS
     assert (np.diff(places) > 0).all()
     assert abs(np.interp(one.answers[:, 0], places, ranks) - (np.argsort(np.argsort(plain)) + 0.5) / 5000).max() < 0.004
-    np.testing.assert_allclose(AnswerMap.fit(other)(other.answers), found(one.answers), rtol=0, atol=0.02)
+    np.testing.assert_allclose(AnswerMap.fit(other)(other.answers), result(one.answers), rtol=0, atol=0.02)
 
 
 @pytest.mark.parametrize("column", [np.full(6, np.nan), np.full(6, 3.0), np.full(6, 5.0)])
@@ -94,6 +94,6 @@ def test_a_judge_that_says_nothing_has_no_evidence(column):
     """All missing, or all alike."""
     votes = matrix(np.column_stack([column, [1.0, 2, 3, 4, 5, 5]]), ["1-5", "1-5"])
     for labeled in (True, False):
-        found = AnswerMap.fit(votes, labeled=labeled)(votes.answers)[:, 0]
-        assert np.isnan(found).all() == np.isnan(column).all()
-        assert np.ptp(np.nan_to_num(found)) == pytest.approx(0.0, abs=1e-9)
+        result = AnswerMap.fit(votes, labeled=labeled)(votes.answers)[:, 0]
+        assert np.isnan(result).all() == np.isnan(column).all()
+        assert np.ptp(np.nan_to_num(result)) == pytest.approx(0.0, abs=1e-9)

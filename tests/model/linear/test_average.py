@@ -58,15 +58,15 @@ def signed(votes):
 def rates(rows, smoothing):
     """Return each judge's share of 1 by class: class 1 first."""
     w = balanced(rows) * rows.weights.sum()
-    found = np.full((2, rows.votes.shape[1]), 0.5)
+    result = np.full((2, rows.votes.shape[1]), 0.5)
     for c, label in enumerate((1, 0)):
         for j in range(rows.votes.shape[1]):
             of_class = rows.labels == label
             ones = w[of_class & (rows.votes[:, j] == 1)].sum() + smoothing
             cast = w[of_class & (rows.votes[:, j] != -1)].sum() + 2 * smoothing
             if cast:
-                found[c, j] = ones / cast
-    return found
+                result[c, j] = ones / cast
+    return result
 
 
 def platt(score, rows):
@@ -107,10 +107,10 @@ def test_the_majority_is_that_of_loops(seed):
     rows = panel(seed)
     coef = np.full(4, 0.25)
     expected = at(rows, *platt(signed(rows.votes).mean(axis=1), rows), coef)
-    found = fit_majority(rows)
-    assert found.log_odds(rows.votes) == pytest.approx(expected, abs=1e-3)
-    assert np.ptp(found.ones) == 0
-    assert found.zeros.tolist() == (-found.ones).tolist()
+    result = fit_majority(rows)
+    assert result.log_odds(rows.votes) == pytest.approx(expected, abs=1e-3)
+    assert np.ptp(result.ones) == 0
+    assert result.zeros.tolist() == (-result.ones).tolist()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -142,9 +142,9 @@ def test_a_judge_that_is_mostly_wrong_gets_no_weight():
     rows = panel(1, n=200)
     votes = rows.votes.copy()
     votes[:, 0] = 1 - rows.labels
-    found = fit_ridge(labeled(votes, rows.labels, rows.groups, rows.weights))
-    assert found.ones[0] == found.zeros[0] == 0
-    assert found.ones[3] > 0
+    result = fit_ridge(labeled(votes, rows.labels, rows.groups, rows.weights))
+    assert result.ones[0] == result.zeros[0] == 0
+    assert result.ones[3] > 0
 
 
 @pytest.mark.parametrize("n", [5, 20, 400])
@@ -152,8 +152,8 @@ def test_a_judge_that_is_mostly_wrong_gets_no_weight():
 def test_a_perfect_judge_on_few_rows_is_believed_as_platt_would(fit, n):
     """Separable labels, n of either class: P is (n + 1) / (n + 2), never 1."""
     labels = np.repeat([1, 0], n)
-    found = fit(labeled(labels[:, None], labels))
-    assert expit(found.log_odds(np.array([[1], [0]], np.int8))) == pytest.approx(
+    result = fit(labeled(labels[:, None], labels))
+    assert expit(result.log_odds(np.array([[1], [0]], np.int8))) == pytest.approx(
         [(n + 1) / (n + 2), 1 / (n + 2)], abs=1e-3
     )
 
@@ -169,9 +169,9 @@ def test_judges_that_say_nothing_add_nothing(fit, kind):
         "silent": np.full(60, -1),
         "chance": np.tile([1, 1, 0, 0], 15),
     }[kind]
-    found = fit(labeled(np.repeat(column[:, None], 3, axis=1), labels))
-    assert np.isfinite(found.ones).all()
-    assert found.log_odds(np.array([[1, 0, -1], [0, 0, 0], [1, 1, 1]], np.int8)) == pytest.approx([0] * 3, abs=1e-5)
+    result = fit(labeled(np.repeat(column[:, None], 3, axis=1), labels))
+    assert np.isfinite(result.ones).all()
+    assert result.log_odds(np.array([[1, 0, -1], [0, 0, 0], [1, 1, 1]], np.int8)) == pytest.approx([0] * 3, abs=1e-5)
 
 
 def test_the_average_is_the_mean_of_the_three():
@@ -219,10 +219,10 @@ def test_no_vote_lowers_p_of_consistent(seed, fit):
     """A vote of 1 never adds less than a vote of 0, whatever the labels; all numbers are finite."""
     rng = np.random.default_rng(seed)
     labels = np.r_[0, 1, rng.integers(0, 2, 20)]
-    found = fit(labeled(rng.integers(-1, 2, (22, 3)), labels))
-    assert np.isfinite([found.intercept, *found.ones, *found.zeros]).all()
-    assert (found.ones >= 0).all()
-    assert (found.zeros <= 0).all()
+    result = fit(labeled(rng.integers(-1, 2, (22, 3)), labels))
+    assert np.isfinite([result.intercept, *result.ones, *result.zeros]).all()
+    assert (result.ones >= 0).all()
+    assert (result.zeros <= 0).all()
 
 
 @given(st.integers(0, 200), st.sampled_from(FITS))

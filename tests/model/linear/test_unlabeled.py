@@ -21,8 +21,8 @@ VOTES = hnp.arrays(np.int8, st.tuples(st.integers(2, 30), st.integers(1, 8)), el
 
 def p_consistent(votes, rows=None, **options):
     """Return P of each row at the estimated prior."""
-    found = fit_unlabeled(votes, **options)
-    return at_prior(expit(found.linear.log_odds(votes if rows is None else rows)), found.prior.estimate)
+    result = fit_unlabeled(votes, **options)
+    return at_prior(expit(result.linear.log_odds(votes if rows is None else rows)), result.prior.estimate)
 
 
 def accuracy(p, labels):
@@ -69,12 +69,12 @@ def test_any_panel_gives_finite_log_odds_and_a_prior_within_its_interval(name):
     """Whatever is odd about a panel, P lies strictly between 0 and 1, and no judge votes against its own vote."""
     frame = PANELS[name]()
     votes = frame.drop(columns=["dataset", "item_id", "label"]).astype("Int8").fillna(-1).to_numpy(np.int8)
-    found = fit_unlabeled(votes)
-    p = at_prior(expit(found.linear.log_odds(votes)), found.prior.estimate)
+    result = fit_unlabeled(votes)
+    p = at_prior(expit(result.linear.log_odds(votes)), result.prior.estimate)
     assert ((p > 0) & (p < 1)).all()
-    assert 0 <= found.prior.low <= found.prior.estimate <= found.prior.high <= 1
-    assert (found.linear.ones >= 0).all()
-    assert (found.linear.zeros <= 0).all()
+    assert 0 <= result.prior.low <= result.prior.estimate <= result.prior.high <= 1
+    assert (result.linear.ones >= 0).all()
+    assert (result.linear.zeros <= 0).all()
 
 
 @given(VOTES.filter(lambda votes: (votes >= 0).any()), st.integers(0, 2**32 - 1))
@@ -82,8 +82,8 @@ def test_weights_are_repeats_and_the_order_of_rows_and_judges_is_nothing(votes, 
     """Weighted rows give what repeated rows give, and shuffled rows and columns the same P."""
     rng = np.random.default_rng(seed)
     weights = rng.integers(1, 4, len(votes))
-    found = p_consistent(votes, sample_weight=weights)
-    assert_allclose(p_consistent(np.repeat(votes, weights, axis=0), votes), found, atol=1e-9)
+    result = p_consistent(votes, sample_weight=weights)
+    assert_allclose(p_consistent(np.repeat(votes, weights, axis=0), votes), result, atol=1e-9)
     rows, judges = rng.permutation(len(votes)), rng.permutation(votes.shape[1])
     shuffled = votes[rows][:, judges]
     again = fit_unlabeled(shuffled, sample_weight=weights[rows])
@@ -96,11 +96,11 @@ def test_judges_of_like_rates_that_vote_on_other_rows_are_told_apart():
     votes = np.zeros((5, 7), dtype=np.int8)
     votes[0, 0], votes[2], votes[4] = 1, (1, -1, 1, 0, 0, 0, 0), (-1, 1, 0, 1, 0, 0, 0)
     weights = np.random.default_rng(4).integers(1, 4, 5)
-    found = [
+    result = [
         fit_unlabeled(votes[:, np.random.default_rng(seed).permutation(7)], sample_weight=weights).prior.estimate
         for seed in range(10)
     ]
-    assert_allclose(found, found[0], atol=1e-12)
+    assert_allclose(result, result[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 60])
@@ -130,10 +130,10 @@ def test_exact_copies_of_a_judge_change_nothing(judge):
     """Five copies of one judge give every item the P that it had, and are named."""
     votes, _ = world(np.random.default_rng(7), 200, 7)
     five = np.repeat(votes[:, [judge]], 5, axis=1)
-    found = fit_unlabeled(np.hstack([votes, five]), voter_names=[*"abcdefg", "h1", "h2", "h3", "h4", "h5"])
-    p = at_prior(expit(found.linear.log_odds(np.hstack([votes, five]))), found.prior.estimate)
+    result = fit_unlabeled(np.hstack([votes, five]), voter_names=[*"abcdefg", "h1", "h2", "h3", "h4", "h5"])
+    p = at_prior(expit(result.linear.log_odds(np.hstack([votes, five]))), result.prior.estimate)
     assert_allclose(p, p_consistent(votes), atol=1e-9)
-    assert any("abcdefg"[judge] in text and "vote almost alike: 6 count as 1.0" in text for text in found.warnings)
+    assert any("abcdefg"[judge] in text and "vote almost alike: 6 count as 1.0" in text for text in result.warnings)
 
 
 def test_near_copies_count_for_little():
@@ -156,9 +156,9 @@ def test_better_judges_are_found_without_labels():
     gained, missed = [], []
     for seed in range(20):
         votes, labels = independent(np.random.default_rng(seed), 400, accuracies)
-        found = accuracy(p_consistent(votes), labels)
-        gained.append(found - accuracy(majority(votes), labels))
-        missed.append(accuracy(expit((2.0 * votes - 1) @ weights), labels) - found)
+        result = accuracy(p_consistent(votes), labels)
+        gained.append(result - accuracy(majority(votes), labels))
+        missed.append(accuracy(expit((2.0 * votes - 1) @ weights), labels) - result)
     assert np.mean(gained) >= 0.05
     assert np.mean(missed) <= 0.02
 
@@ -166,8 +166,8 @@ def test_better_judges_are_found_without_labels():
 def test_independent_judges_are_decided_as_by_dawid_skene():
     """Where its assumption holds, decisions are those of the fitted Dawid-Skene model, but for a few near ties."""
     votes, _ = independent(np.random.default_rng(8), 2000, np.linspace(0.6, 0.9, 9), share=0.4)
-    found = fit_unlabeled(votes)
-    assert found.method == "dawid-skene"
+    result = fit_unlabeled(votes)
+    assert result.method == "dawid-skene"
     assert accuracy(p_consistent(votes), DawidSkene().fit(votes).predict(votes)) >= 0.98
 
 
@@ -269,12 +269,12 @@ def rules(rng, n=4000, *, broad=10, narrow=5):
 def test_rules_that_speak_for_one_class_more_often_do_not_set_its_share(monkeypatch):
     """Most votes say 1 since most rules do: P follows the better rules for 0, and is nearer to the labels."""
     votes, labels = rules(np.random.default_rng(0))
-    found = p_consistent(votes)
+    result = p_consistent(votes)
     monkeypatch.setattr(_consensus, "BY_SIGHT", np.inf)
     before = p_consistent(votes)
     assert (votes == 1).sum() > 1.5 * (votes == 0).sum()
-    assert accuracy(found, labels) > accuracy(before, labels) + 0.05
-    assert log_loss(found, labels) < log_loss(before, labels) - 0.02
+    assert accuracy(result, labels) > accuracy(before, labels) + 0.05
+    assert log_loss(result, labels) < log_loss(before, labels) - 0.02
 
 
 def test_judges_that_may_abstain_make_ties_lean_to_the_frequent_class(monkeypatch):
@@ -295,9 +295,9 @@ def test_a_crowd_whose_items_are_handed_out_is_no_set_of_rules(monkeypatch):
     rng = np.random.default_rng(2)
     votes, _ = independent(rng, 1500, rng.uniform(0.5, 0.95, 60), share=0.15)
     votes = np.where(rng.random(votes.shape) < rng.uniform(0.02, 0.2, (1500, 1)), votes, -1)
-    found = p_consistent(votes)
+    result = p_consistent(votes)
     monkeypatch.setattr(_consensus, "BY_SIGHT", np.inf)
-    assert_allclose(found, p_consistent(votes))
+    assert_allclose(result, p_consistent(votes))
 
 
 @pytest.mark.parametrize(("cast", "bound"), [(0.2, 2.5), (0.65, 2.05), (1.0, 1.6)])
@@ -307,8 +307,8 @@ def test_no_panel_is_surer_than_panels_of_its_density_are(cast, bound):
     votes, _ = independent(rng, 4000, [0.99] * 20)
     votes[rng.random(votes.shape) > cast] = -1
     votes = votes[(votes >= 0).any(axis=1)]
-    found = fit_unlabeled(votes)
-    log_odds = found.linear.log_odds(votes) + logit(found.prior.estimate)
+    result = fit_unlabeled(votes)
+    log_odds = result.linear.log_odds(votes) + logit(result.prior.estimate)
     assert np.sqrt((log_odds**2).mean()) == pytest.approx(bound, abs=0.02)
 
 
@@ -324,9 +324,9 @@ def test_few_who_are_followed_against_a_careless_crowd_are_warned_of():
 
 def test_one_judge_is_believed_three_times_in_four():
     """A judge on its own is neither confirmed nor denied by anything."""
-    found = fit_unlabeled(np.array([[1], [0]] * 50, dtype=np.int8))
-    assert found.method == "majority"
-    assert_allclose(expit(found.linear.log_odds(np.array([[1], [0], [-1]]))), [0.75, 0.25, 0.5], atol=1e-9)
+    result = fit_unlabeled(np.array([[1], [0]] * 50, dtype=np.int8))
+    assert result.method == "majority"
+    assert_allclose(expit(result.linear.log_odds(np.array([[1], [0], [-1]]))), [0.75, 0.25, 0.5], atol=1e-9)
 
 
 def test_names_are_those_of_a_data_frame():

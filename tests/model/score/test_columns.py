@@ -63,14 +63,14 @@ def test_columns_stand_in_one_order(shown, place):
 
 def test_no_other_list_is_kept_by_hand():
     """No literal in the code names four of the columns, and no script of a page one that is not shown by it."""
-    found = set()
+    result = set()
     for path in sorted((ROOT / "deep").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
                 texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
                 if len(texts & SCORE_COLUMNS.keys()) > 3:
-                    found.add(path.relative_to(ROOT / "deep").as_posix())
-    assert found == NAMING.keys()
+                    result.add(path.relative_to(ROOT / "deep").as_posix())
+    assert result == NAMING.keys()
     scripts = [*(ROOT / "deep").rglob("*.js"), *(ROOT / "deep").rglob("contract.json")]
     assert len(scripts) > 2
     assert [path for path in scripts if '"threshold"' in path.read_text(encoding="utf-8")] == []

@@ -60,8 +60,8 @@ def test_the_forest_on_votes_says_what_the_ensembler_says():
     p = model.predict_proba(new.votes)[:, 1]
     assert (new.votes == -1).any(axis=1).sum() > 5
     np.testing.assert_allclose(neutral(new.votes, trees.mean), p, rtol=0, atol=1e-12)
-    found = VoteForest(trees)(unlabeled(new))
-    np.testing.assert_allclose(found, logit(np.clip(p, 1e-3, 1 - 1e-3)), rtol=0, atol=1e-9)
+    result = VoteForest(trees)(unlabeled(new))
+    np.testing.assert_allclose(result, logit(np.clip(p, 1e-3, 1 - 1e-3)), rtol=0, atol=1e-9)
 
 
 def test_a_forest_of_one_leaf_says_its_share():
@@ -91,15 +91,15 @@ def test_a_sum_over_evidence_by_hand():
 def test_a_forest_on_evidence_takes_none_for_0():
     """One split at 0 of the second column."""
     trees = Trees(*(np.array(v) for v in ([1, -1, -1], [0.0, 0, 0], [1, 1, 2], [2, 1, 2], [0.0, 0.2, 0.9], [0])))
-    found = VoteForest(trees)(on(evidence=np.array([[0.9, -0.6], [0.1, 0.8], [0.1, np.nan]])))
-    assert expit(found) == pytest.approx([0.2, 0.9, 0.2])
+    result = VoteForest(trees)(on(evidence=np.array([[0.9, -0.6], [0.1, 0.8], [0.1, np.nan]])))
+    assert expit(result) == pytest.approx([0.2, 0.9, 0.2])
 
 
 def test_the_strongest_scorer_is_that_of_the_largest_area():
     """An inverted one is as strong; areas are counted pair by pair."""
     rows = panel(4, n_scorers=3)
     inverted = rows.evidence * [1, 1, -1]
-    found = strongest(rows.__class__(rows.votes, inverted, rows.weights, rows.labels, rows.groups), 3)
+    result = strongest(rows.__class__(rows.votes, inverted, rows.weights, rows.labels, rows.groups), 3)
     areas = np.zeros(3)
     for group in range(3):
         one, zero = ((rows.groups == group) & (rows.labels == label) for label in (1, 0))
@@ -107,4 +107,4 @@ def test_the_strongest_scorer_is_that_of_the_largest_area():
         areas += np.einsum("i,ijk,j->k", rows.weights[one], above, rows.weights[zero]) / (
             rows.weights[one].sum() * rows.weights[zero].sum()
         )
-    assert found == np.argsort(-abs(areas - 1.5)).tolist()
+    assert result == np.argsort(-abs(areas - 1.5)).tolist()

@@ -72,17 +72,17 @@ def test_few_rows_load_no_scikit_learn():
     many = np.resize(rows, (_blend.MANY_ROWS, 3))
     trees.mean(many[1:])
     assert "_compiled" not in vars(trees)
-    found = trees.mean(many)
+    result = trees.mean(many)
     assert "_compiled" in vars(trees)
-    assert (found == np.resize(in_numpy(trees, rows), len(many))).all()
+    assert (result == np.resize(in_numpy(trees, rows), len(many))).all()
 
 
 @pytest.mark.usefixtures("always")
 def test_trees_are_sent_to_another_process():
     """With or without what was made of them."""
     trees, rows = forest(0, 4, 3, max_depth=4)
-    found = trees.mean(rows)
-    assert (pickle.loads(pickle.dumps(trees)).mean(rows) == found).all()
+    result = trees.mean(rows)
+    assert (pickle.loads(pickle.dumps(trees)).mean(rows) == result).all()
 
 
 @pytest.mark.usefixtures("always")

@@ -63,8 +63,8 @@ def test_the_forest_weighs_datasets_and_classes_alike(seed):
     rows, new = panel(0), panel(1, n_datasets=1)
     model = RandomForest(100, max_depth=5, random_state=seed)
     p = model.fit(rows.votes, rows.labels, sample_weight=balanced(rows)).predict_proba(new.votes)[:, 1]
-    found = MEMBERS["forest-votes"](rows, seed)(unlabeled(new))
-    assert found == pytest.approx(logit(np.clip(p, 1e-3, 1 - 1e-3)), abs=1e-9)
+    result = MEMBERS["forest-votes"](rows, seed)(unlabeled(new))
+    assert result == pytest.approx(logit(np.clip(p, 1e-3, 1 - 1e-3)), abs=1e-9)
 
 
 @pytest.mark.parametrize(

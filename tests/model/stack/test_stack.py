@@ -57,16 +57,16 @@ def test_over_seeds_the_learned_prior_helps_and_intervals_cover():
     losses, priors, cells, widths = [], [], [], []
     for seed in range(12):
         (votes, labels, groups, _), (new_votes, y, *_) = split(world(seed, target_size=1500), 7)
-        found = Stack(["majority", "ridge-votes"]).fit(votes, labels, groups=groups).score(new_votes)
-        losses.append([-np.mean(np.log(np.where(y == 1, p, 1 - p))) for p in (found.p_consistent, found.p_uniform)])
-        priors.append(found.prior.low <= y.mean() <= found.prior.high)
+        result = Stack(["majority", "ridge-votes"]).fit(votes, labels, groups=groups).score(new_votes)
+        losses.append([-np.mean(np.log(np.where(y == 1, p, 1 - p))) for p in (result.p_consistent, result.p_uniform)])
+        priors.append(result.prior.low <= y.mean() <= result.prior.high)
         patterns, where = np.unique(new_votes, axis=0, return_inverse=True)
         n = np.bincount(where, minlength=len(patterns))
-        low, high = found.interval(n[where])
+        low, high = result.interval(n[where])
         rate = np.bincount(where, weights=y) / n
         inside = (np.bincount(where, weights=low) / n <= rate) & (rate <= np.bincount(where, weights=high) / n)
         cells.append(inside[n >= 30].mean())
-        widths.append(found.prior.high - found.prior.low)
+        widths.append(result.prior.high - result.prior.low)
     learned, uniform = np.mean(losses, axis=0)
     assert learned < uniform
     assert np.mean(priors) >= 0.75
@@ -141,21 +141,21 @@ def test_odd_voters_give_finite_p(kind, with_scores):
     if with_scores:
         answers, given = np.where(votes == -1, np.nan, votes * 3.0 - 1.0), {"answer_map": identity(3)}
     stack = Stack().fit(answers, labels, groups=groups, **given)
-    found = stack.score(answers[:40])
-    low, high = found.interval()
-    for values in (found.log_odds, found.p_consistent, low, high, list(stack.weights_.values())):
+    result = stack.score(answers[:40])
+    low, high = result.interval()
+    for values in (result.log_odds, result.p_consistent, low, high, list(stack.weights_.values())):
         assert np.isfinite(values).all()
     assert (low > 0).all()
-    assert (low <= found.p_consistent).all()
-    assert (found.p_consistent <= high).all()
+    assert (low <= result.p_consistent).all()
+    assert (result.p_consistent <= high).all()
     assert (high < 1).all()
-    assert 0 < found.prior.low <= found.prior.estimate <= found.prior.high < 1
+    assert 0 < result.prior.low <= result.prior.estimate <= result.prior.high < 1
     if kind == "perfect":
-        assert ((found.log_odds > 0) == (labels[:40] == 1)).all()
+        assert ((result.log_odds > 0) == (labels[:40] == 1)).all()
     if kind == "constant":
-        assert np.ptp(found.log_odds) == pytest.approx(0.0, abs=1e-9)
-        assert found.prior.low < 0.45
-        assert found.prior.high > 0.6
+        assert np.ptp(result.log_odds) == pytest.approx(0.0, abs=1e-9)
+        assert result.prior.low < 0.45
+        assert result.prior.high > 0.6
 
 
 def test_inverted_voters_say_nothing_to_simple_members():
@@ -172,7 +172,7 @@ def test_missing_votes_and_scores_are_neutral():
     votes, labels, groups, scores = world(4, n_datasets=4, n=150)
     votes = np.where(np.random.default_rng(0).random(votes.shape) < 0.2, -1, votes)
     scores = np.where(votes == -1, np.nan, scores)
-    found = Stack().fit(scores, labels, groups=groups, answer_map=identity(5))
-    new = found.score(np.full((3, 5), np.nan))
+    result = Stack().fit(scores, labels, groups=groups, answer_map=identity(5))
+    new = result.score(np.full((3, 5), np.nan))
     assert np.isfinite(new.p_consistent).all()
     assert np.ptp(new.log_odds) == pytest.approx(0.0)

@@ -233,13 +233,13 @@ def test_scores_of_a_new_dataset(fitted):
     for w in (np.ones(30), target[3]):
         new = [*target[:3], w, target[4]]
         log_odds, offset = plain.summed(members, rows, new)
-        found = stack.score(answers, sample_weight=w)
-        assert found.log_odds == pytest.approx(plain.slope * (log_odds + offset), abs=1e-3)
+        result = stack.score(answers, sample_weight=w)
+        assert result.log_odds == pytest.approx(plain.slope * (log_odds + offset), abs=1e-3)
         expected = plain.prior.predict(profile_of(plain.slope * log_odds, w), plain.slope * offset)
-        assert found.prior.estimate == pytest.approx(expected.estimate, abs=1e-4)
-        assert found.prior.intercept == pytest.approx(expected.intercept, abs=1e-3)
-        assert found.prior.warning == expected.warning
-        assert found.misfit is stack.misfit_
+        assert result.prior.estimate == pytest.approx(expected.estimate, abs=1e-4)
+        assert result.prior.intercept == pytest.approx(expected.intercept, abs=1e-3)
+        assert result.prior.warning == expected.warning
+        assert result.misfit is stack.misfit_
     assert stack.score(answers).log_odds == pytest.approx(
         stack.score(answers, sample_weight=np.ones(30)).log_odds, abs=1e-12
     )
@@ -248,16 +248,16 @@ def test_scores_of_a_new_dataset(fitted):
 def test_p_and_its_bounds_by_hand():
     """Log-odds 1 at a prior of 3/4: 1 + log 3; the bounds are the misfit's around it."""
     misfit = Misfit(np.array([0.0, 1.0]), np.array([[0.2, 0.01], [0.01, 0.03]]), 6, 0.1)
-    found = Scores(np.array([1.0, -40.0, 40.0]), PriorEstimate(0.75, 0.5, 0.9), misfit)
-    assert found.p_uniform == pytest.approx([expit(1.0), 1e-6, 1 - 1e-6], abs=1e-12)
-    assert found.p_consistent == pytest.approx([expit(1.0 + np.log(3)), 1e-6, 1 - 1e-6], abs=1e-12)
-    mild = replace(found, log_odds=np.array([1.0, -2.0]))
+    result = Scores(np.array([1.0, -40.0, 40.0]), PriorEstimate(0.75, 0.5, 0.9), misfit)
+    assert result.p_uniform == pytest.approx([expit(1.0), 1e-6, 1 - 1e-6], abs=1e-12)
+    assert result.p_consistent == pytest.approx([expit(1.0 + np.log(3)), 1e-6, 1 - 1e-6], abs=1e-12)
+    mild = replace(result, log_odds=np.array([1.0, -2.0]))
     for counts in (None, np.array([7, 8])):
         expected = misfit.interval(np.array([1.0, -2.0]) + np.log(3), counts)
         assert mild.interval(counts) == pytest.approx(np.array(expected), abs=1e-12)
     with pytest.raises(FrozenInstanceError):
-        found.misfit = misfit
-    assert found != replace(found)
+        result.misfit = misfit
+    assert result != replace(result)
 
 
 @pytest.fixture
