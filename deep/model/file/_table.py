@@ -268,7 +268,7 @@ def match_columns(
         if not kin and not allow_missing:
             raise InputError(
                 f"`votes` must have a column for every voter of the model. Got none named {voter.name!r}. "
-                "Add it, or let it count as no vote with `allow_missing`."
+                "Add it, or let it count as no vote with `--allow-missing` (`allow_missing`)."
             )
         result.append(exact[kin[0]] if kin else None)
     if all(column is None for column in result):
