@@ -175,7 +175,7 @@ class StoppedError(Exception):
     Parameters
     ----------
     reason : {'budget', 'interrupted'}
-        What ended it.
+        Why: the next request could have passed the budget, or a signal came, as of Ctrl-C.
     consequence : str
         What was not written, and how to go on.
 

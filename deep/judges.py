@@ -274,7 +274,7 @@ def run_program(program: Program[T], ask: Callable[[Question], LLMReply | None])
     Parameters
     ----------
     program : generator
-        Yields lists of questions, and returns a judgment.
+        Yields questions, some at a time, is sent a reply to each of them, and returns a value.
     ask : callable
         Returns the reply to a question; None where the call failed for good.
 

@@ -251,14 +251,14 @@ CEILINGS = {
     "evaluate": 2_662,
     "experiments/loo": 1_678,
     "features": 1_069,
-    "llm": 3_058,
+    "llm": 3_059,
     "model": 5_360,
     "prompt_pool": 2_137,
     "report": 1_435,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_895, 14_808, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_896, 14_808, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -70,11 +70,11 @@ class Column:
     Parameters
     ----------
     source : TablePlace
-        Its file or frame, as errors name it.
+        The table that it is of, which says in errors where a cell stands.
     name : str
-        As the table's head has it.
+        As the head of the table has it.
     values : pyarrow.ChunkedArray
-        One a row.
+        Its cells, one a row.
     start : int
         The data row of the first cell, from 0.
     """

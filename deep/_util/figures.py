@@ -45,7 +45,7 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
     Parameters
     ----------
     figure : matplotlib Figure
-        It is closed by whoever made it.
+        Saved in the box around all that it shows; from then on a ``$`` in its texts is a ``$``, no formula.
     path : str or Path
         Without suffix; the folder must exist.
 
@@ -69,7 +69,7 @@ def draw_svg(figure: "Figure", file: TextIO, *, salt: str) -> None:
     Parameters
     ----------
     figure : matplotlib Figure
-        Drawn at its own size.
+        Drawn in the box around all that it shows; from then on a ``$`` in its texts is a ``$``, no formula.
     file : text file
         Open for writing.
     salt : str

@@ -27,7 +27,7 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
     Parameters
     ----------
     text : str
-        Of any language with sentences; those without full stops are one sentence.
+        Any text. One without a mark that ends sentences, and without a blank line, is one sentence.
     language : str, default='en'
         A code that sentencex knows; what it knows of abbreviations depends on it.
 

@@ -98,7 +98,7 @@ def fit_logistic(
     Parameters
     ----------
     design : ndarray of shape (n_scores, n_coefficients)
-        The scores, and a column of ones where there is an intercept.
+        A column for each coefficient; that of an intercept is ones.
     n, n1 : ndarray of shape (n_scores,)
         Trials and successes; neither needs to be whole.
     centre : ndarray of shape (n_coefficients,)
@@ -109,7 +109,7 @@ def fit_logistic(
     start : ndarray of shape (n_coefficients,), optional
         Where Newton's method sets out; default 0.
     tolerance : float, default=1e-13
-        It ends where no coefficient moves by more.
+        Newton ends with a step that promises to lower the loss by at most half this share of the loss at the start.
     slope : float, default=0.0
         Newton also stops where no slope of the mean loss is steeper, after a step that promised to lower it by no more.
 
@@ -161,7 +161,7 @@ def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> t
     Parameters
     ----------
     features : ndarray of float64, shape (n_examples, n_features)
-        Votes or scores, one column each.
+        What the label is told from, as signed votes or log-odds; none is missing.
     y : ndarray of int8, shape (n_examples,)
         Labels, 0 and 1, both present.
     w : ndarray of float64, shape (n_examples,)

@@ -131,9 +131,9 @@ class Scale:
             return np.nan
         return float(answer) if self.vote(float(answer)) >= 0 else np.nan
 
-    def vote(self, number: float) -> int:
-        """Return the vote that a number counts as: 1 from the middle of the scale on, -1 outside it."""
-        return int(votes_of(self.places(np.array([number])))[0])
+    def vote(self, number: float | None) -> int:
+        """Return the vote that a number counts as: 1 from the middle of the scale on, -1 outside it, or for None."""
+        return int(votes_of(self.places(np.array([number], dtype=np.float64)))[0])
 
     def number(self, place: float) -> float:
         """Return the number at a place, in the judge's own unit; NaN where there is none."""

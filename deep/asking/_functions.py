@@ -92,7 +92,7 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         roles = {role for _, role in self._roles}
         self._texts = [text for text in _TEXTS if text in roles or "example" in roles]
         self.cost, self.workers = cost, workers
-        self.scale = None if scale is None else Scale.parse(scale)
+        self.scale = None if scale in (None, "binary") else Scale.parse(scale)
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
         source = _source(function) if version == SOURCE else version
         self.is_kept = source is not None
@@ -247,8 +247,8 @@ def judgment_of(
     if isinstance(answer, Judgment):
         if answer.cost is not None and not 0 <= answer.cost < float("inf"):
             raise TypeError(f"returned a cost of {answer.cost!r}; it is 0 or more dollars")
-        if scale is not None and answer.vote != ABSTAIN and scale.read(answer.score) != answer.score:
-            raise TypeError(f"returned {answer!r:.80}, without a score on its scale {scale}")
+        if scale is not None and answer.vote != ABSTAIN and answer.vote != scale.vote(answer.score):
+            raise TypeError(f"returned {answer!r:.80}; vote and score must agree on its scale {scale}")
         own_cost = cost if answer.cost is None else answer.cost
         return replace(answer, cost=own_cost, seconds=seconds if answer.seconds is None else answer.seconds)
     if isinstance(answer, Mapping):
@@ -259,7 +259,7 @@ def judgment_of(
             )
         own = judgment_of(answer.get("vote"), scale=scale)
         judgment = replace(own, **_lists({n: v for n, v in answer.items() if n != "vote"}))
-        return judgment_of(judgment, cost=cost, seconds=seconds)
+        return judgment_of(judgment, cost=cost, seconds=seconds, scale=scale)
     if isinstance(answer, tuple) and len(answer) == 2:
         judgment = judgment_of(answer[0], cost=cost, seconds=seconds, scale=scale)
         return replace(judgment, rationale=None if answer[1] is None else str(answer[1]))

@@ -93,9 +93,9 @@ class Plan:
     Parameters
     ----------
     examples : Examples
-        Read anew at each pass.
+        Those to judge, read anew at each pass; with `sample` some of them.
     columns : tuple of PlannedVoter
-        In the order of the table to be written.
+        One for each column of votes, in the order of the table; no two of one name.
     endpoint : str, default=''
         The endpoint's name in the ledger; empty where no LLM is asked.
     sample : int, optional
@@ -313,7 +313,7 @@ class Plan:
         Parameters
         ----------
         examples : iterable of Example, optional
-            Default: all of the plan.
+            Default: those of the plan, of its sample where it has one.
         columns : sequence of PlannedVoter, optional
             Default: the staged voters of the plan.
         tell : bool, default=False
@@ -449,13 +449,13 @@ def judgments_of_plan(
     Parameters
     ----------
     plan : Plan
-        Whose examples and voters count.
+        Its voters judge, and its endpoint's answers are read; its own examples are not.
     examples : sequence of Example
         All or some of the plan's; each with an id of its own in its dataset.
     history : History or None
         The ledger; None where no LLM was asked and no function called.
     tell : bool, default=True
-        Write a line to standard error for what people should know of the ledger.
+        Name each judge that breaks, and the item, on standard error.
     stopped : str, optional
         Why the run ended: where it was ``interrupted``, no judge judges that is not asked.
     """

@@ -40,7 +40,7 @@ def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) 
     Parameters
     ----------
     kind : {'pool', 'prompt', 'judge', 'lexical', 'encoder', 'embedding'}
-        Where the names are looked up.
+        What the names are of, and so where they are looked up.
     names : sequence of str
         Pools of prompts or folders of them; prompts by id or TOML file; judges by entry point;
         lexical checks, or ``all``;
@@ -278,9 +278,9 @@ class Finder:
         Parameters
         ----------
         model : Model
-            Whose voters are to be asked again.
+            Each of its voters is found as a judge, in their order.
         examples : Examples
-            The texts that they judge.
+            Those to judge.
         endpoint : callable
             Returns the endpoint's name in the ledger; not called where no LLM is asked.
         workers : int, optional

@@ -120,7 +120,7 @@ class RunOutcome:
     Parameters
     ----------
     tally : Tally
-        Its counts, by voter too.
+        Requests that were answered, given up or found in the ledger, by voter too, and the dollars of this run.
     stopped : str or None
         ``budget``, ``interrupted`` or `FROM_LEDGER`; None where the run came to its end.
     unknown : int
@@ -199,7 +199,7 @@ class Engine:
     Parameters
     ----------
     options : AskOptions
-        Where to ask, and within what limits.
+        The ledger, the endpoint, and the limits of a run.
     caller : Caller
         Holds the ledger, the client, the limits, what models lack, and the tally.
     history : History
@@ -256,7 +256,7 @@ class Engine:
         Parameters
         ----------
         runner : RequestRunner
-            Asks one batch of requests after the other.
+            Brings requests to their answers, a wave at a time; once it is stopped, no further wave is asked.
         endpoint : str
             The endpoint's name in the ledger.
         requests, programs : callable

@@ -44,7 +44,7 @@ class Scored:
     Parameters
     ----------
     example : Example
-        The text that was scored.
+        Its claim is what the scores are of.
     judgments : mapping of str to Judgment
         By the judge's own name.
     columns : dict
@@ -81,11 +81,11 @@ class PlanScorer:
     Parameters
     ----------
     model : Model
-        A fitted one; its judges are asked.
+        Gives the scores of each pattern of votes.
     plan : Plan
         Of the model's judges, in the order of its voters.
     options : ScoreOptions
-        The share, and the format of what is written.
+        Only its `prior` counts: the share of consistent items at which examples are scored.
     """
 
     model: Model

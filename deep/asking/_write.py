@@ -40,7 +40,7 @@ class Places:
     Parameters
     ----------
     example : Example
-        The texts in which passages are looked for.
+        Its source and its claim are searched.
     """
 
     def __init__(self, example: Example) -> None:
@@ -79,7 +79,7 @@ def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[d
     Parameters
     ----------
     judgment : Judgment
-        With the evidence as its judge gave it.
+        Its evidence is what gets places.
     places : Places
         Of the example that was judged.
     claim_first : bool
@@ -282,7 +282,7 @@ def run_programs(
         Returns, fresh and the same ones every time, the identity of each program, the LLM that it asks, and the
         program.
     options : AskOptions
-        Which ledger and endpoint.
+        The ledger, the endpoint, and the limits of the run.
     endpoint : str, optional
         The endpoint's name in the ledger; its address where none is given.
 
@@ -367,7 +367,7 @@ def write_judged(
     Parameters
     ----------
     judged : iterable of (Example, mapping of voter to Judgment)
-        In the order of the rows to write.
+        One a row of the table, in its order; gone through once.
     voters : sequence of str
         The columns, in order; an example has no judgment of one that was not there to judge it.
     out : Path
@@ -439,7 +439,7 @@ class Reread:
     changes : mapping of (str, str) to list of str
         By voter and change, such as ``none -> 1``: the items.
     n_items : int
-        Items whose votes were read again.
+        Items of the table that was written anew, changed or not.
     """
 
     changes: Mapping[tuple[str, str], list[str]]

@@ -67,7 +67,7 @@ def bootstrap_balanced_accuracy(
     confidence : float, default=0.95
         Share of the resamples within the interval, in (0, 1).
     random_state : int, Generator or None, default=0
-        Seed of the resamples.
+        Seed of the resamples, or what draws them; None draws others at each call.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def selective_threshold(
     target : float in (0, 1)
         Wanted share of right decisions.
     delta : float in (0, 1), default=0.1
-        The risk that the threshold keeps its promise on these labels by chance alone.
+        The chance, over the draw of the labeled items, that the promise does not hold.
     threshold : float, default=0.5
         As in :func:`risk_coverage`.
     sample_weight : array-like of shape (n_examples,), optional

@@ -249,9 +249,9 @@ class CorpDisplay:
         level : float in (0, 1), default=0.9
             Of the band.
         n_resamples : int, default=1000
-            Resamples behind the band.
+            How often labels are drawn from P for the band.
         random_state : int, default=0
-            Seed of the resamples.
+            Seed of these draws.
 
         Raises
         ------

@@ -251,7 +251,7 @@ class FitData:
     Parameters
     ----------
     votes : VoteMatrix
-        With labels where there are any.
+        Of the chosen datasets; where there are any, with labels, and with grades and scores as answers.
     target : str, optional
         The dataset that `--labels` is of.
     provenance : dict

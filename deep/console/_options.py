@@ -513,7 +513,7 @@ def add_options(
     Parameters
     ----------
     parser : ArgumentParser
-        Of one command; the options are grouped by their topics.
+        Of one command, whose help lists options under the headings of their topics; or a group of its options.
     *what : type, str, Option or callable
         Dataclasses, of which all options are added; names of shared options, with - or _; one that no other command
         has; functions that add some.

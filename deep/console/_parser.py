@@ -185,7 +185,7 @@ class CommandParser(argparse.ArgumentParser):
         Parameters
         ----------
         *subcommands : Subcommand
-            In the order of the help.
+            In the order of the help; those that entry points name come behind them.
         standard : str, optional
             The one that runs where none is named; its help lists the others.
         shared : callable, optional
@@ -458,7 +458,7 @@ def note_run(
     Parameters
     ----------
     args : Namespace
-        The parsed command line.
+        The parsed command line; what is kept is its `noted`.
     voters : sequence of str
         The judges' columns, whose names hold their versions.
     prices : mapping of str to mapping, optional

@@ -352,7 +352,7 @@ def examples_from_text(content: bytes, name: str, columns: Mapping[str, str] | N
     Parameters
     ----------
     content : bytes
-        The bytes that were sent, in one of the formats of examples.
+        What the file holds, in UTF-8.
     name : str
         The file's name, which says how to read it: ``.csv``, ``.json``, ``.jsonl`` or ``.ndjson``.
     columns : mapping of str to str, optional

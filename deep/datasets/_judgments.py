@@ -37,7 +37,7 @@ class Failures:
     Parameters
     ----------
     voter, dataset : str
-        Names, as the table of votes has them.
+        The column of the voter, and the dataset, as the table of votes names them.
     n_items : int
         Items of the dataset.
     reasons : dict of str to int
@@ -137,7 +137,7 @@ def read_item_reasons(
     paths : sequence of str or Path
         The tables of votes; one without reasons beside it adds nothing.
     items : collection of (dataset, item_id)
-        Whose missing votes are wanted.
+        Those whose missing votes are wanted.
 
     Raises
     ------
@@ -255,7 +255,7 @@ class Passage:
     Parameters
     ----------
     text : str
-        Word for word, as the judge gave it.
+        As the judge gave it, without a verdict that stood before it.
     where : {'claim', 'source', None}
         The text that it was found in; None where it stands in neither, word for word, or is one of very many pieces.
     start, end : int, optional
@@ -357,7 +357,7 @@ class JudgmentDetail:
     Parameters
     ----------
     dataset, item_id, voter : str
-        Names, as the table of votes has them.
+        Which item was judged, and the voter's column in the table of votes.
     rationale : str, optional
         The judge's reasoning, where it gives one.
     passages : tuple of Passage
@@ -365,7 +365,7 @@ class JudgmentDetail:
     samples : tuple of int
         The votes of repeated samples, -1 where one gave none; empty where the judge was asked once.
     cost, seconds : float, optional
-        US dollars, and how long the judge took; of several requests the sums. None where unknown.
+        US dollars and seconds of wall time, each summed over the requests of the judgment; None where unknown.
     tokens : int, optional
         Read and written, together.
     repaired : bool, default=False
@@ -495,7 +495,7 @@ class VoterUsage:
     Parameters
     ----------
     n_judgments : int
-        Its judgments in the tables.
+        Its judgments on the items of the votes.
     cost : float or None
         US dollars in all; None where the price of an answer is unknown.
     seconds, tokens : float or None

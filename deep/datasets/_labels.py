@@ -37,7 +37,7 @@ class LabelTable:
     labels : ndarray of int8, shape (n_examples,)
         1 or 0.
     document_ids : ndarray of str, shape (n_examples,), optional
-        Which document each item is about.
+        Which document each item is about; None where no table has the column.
     """
 
     item_ids: Texts
@@ -116,7 +116,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     Parameters
     ----------
     votes : VoteMatrix
-        Of which some items get the labels.
+        A label that stands beside them must be the same as that of its item in `labels`.
     labels : LabelTable
         Items that have no votes are passed over, with a warning. Ids that look alike are the same: composed (NFC) or
         not, with blanks around them or not.
@@ -173,7 +173,7 @@ class PeopleLabels:
     Parameters
     ----------
     names : tuple of str
-        Names of the people, in the order of their columns.
+        Names of the people, in the order of the columns of `ratings`; ``label`` where nobody is named.
     ratings : ndarray of int8, shape (n_examples, n_people)
         1, 0, or -1 where a person gave no label; rows are those of the votes.
     n_unmatched : int, default=0
@@ -338,7 +338,7 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> V
         with another index than 0, 1, ... is aligned, by the index of the frame of votes or by item_id (dataset and
         item_id). Others have the columns dataset, item_id and label.
     votes : VoteMatrix
-        Of which some items get the labels.
+        Its rows are what the labels are of: by position, by the index of `frame`, or by dataset and item_id.
     frame : object, optional
         What the votes were read from: where that is a frame of pandas, its index tells which row a label is of.
 

@@ -108,7 +108,7 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
     Parameters
     ----------
     examples : Examples
-        Where they come from: files, benchmarks, or a frame.
+        Those of a file or a benchmark, which can be found again.
     votes_path : str or Path
         A file of examples in its folder, or below it, is named from there, so that both can be moved together.
 

@@ -75,7 +75,7 @@ class ParquetTable:
     param : str
         The parameter that the file was given as.
     file : pyarrow.parquet.ParquetFile
-        Open for reading.
+        Open for reading; whoever opened it closes it.
     """
 
     path: Path

@@ -29,7 +29,7 @@ class OperatingPoint:
     model : str
         ``"gpt-4"`` or ``"gpt-3.5"``.
     dataset : str
-        Its name in Table 1.
+        For example ``"aggrefact-xsum"``.
     balanced_accuracy, precision, recall : float
         Fractions in [0, 1]; consistent is the positive class.
 
@@ -83,7 +83,7 @@ class PublishedDataset:
     Parameters
     ----------
     name : str
-        As ``--test`` takes it.
+        In lower case with hyphens, for example ``"aggrefact-xsum"``.
     title : str
         As the paper's tables head it.
     n_consistent, n_inconsistent : int
@@ -278,7 +278,7 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
     scores : ndarray of float, shape (n_examples, n_scorers)
         A published range that does not hold all scores of its scorer is another scorer's, and left out.
     given : mapping of str to (float, float)
-        Least and largest score by scorer, as the user gives them.
+        By scorer the lowest and the highest score that it can give; they count before the published ones.
 
     Raises
     ------

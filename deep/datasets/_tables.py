@@ -241,9 +241,9 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     Parameters
     ----------
     votes : VoteMatrix
-        Its rows give the order.
+        Its items are the rows of the result, in its order.
     scores : ScoreTable
-        Rows of other items are left out.
+        In any order; rows of items without votes are left out.
 
     Returns
     -------
@@ -374,7 +374,7 @@ def choose_datasets(votes: VoteMatrix, *, only: Sequence[str] = (), exclude: Seq
     Parameters
     ----------
     votes : VoteMatrix
-        Of several datasets.
+        Of one dataset or several.
     only, exclude : sequence of str
         Names in any spelling; by default all, and none.
 
@@ -452,7 +452,7 @@ def iter_votes(
     score_names : sequence of str, optional
         The voters that stand there, and not in the tables of votes.
     size : int
-        Rows in memory at a time.
+        The most rows that are yielded at a time.
 
     Raises
     ------

@@ -65,7 +65,7 @@ class Benchmark:
     folder : str
         Below the data home.
     files : tuple of BenchmarkFile
-        What there is to download, with checksums.
+        To be downloaded or got by hand, with checksums where they are known.
     read : callable
         Takes the folder and yields examples; where the source of an example is not there, it is empty.
     datasets : tuple of str
@@ -259,7 +259,7 @@ def fetch_benchmark(benchmark: Benchmark, *, allow_unverified: bool = False, pro
     Parameters
     ----------
     benchmark : Benchmark
-        As :func:`deep.datasets.benchmark` finds it.
+        As :func:`find_benchmark` finds it by its name.
     allow_unverified : bool
         Also download files whose checksum nobody here knows.
     progress : bool
@@ -350,7 +350,7 @@ class BenchmarkExamples(Examples):
     benchmark : Benchmark
         The published set that they are of.
     folder : Path
-        Where :func:`fetch_benchmark` puts the files.
+        Where its files are, as :func:`require_folder` finds them.
     dataset : str, optional
         Only this one of its datasets.
     main_only : bool

@@ -71,7 +71,7 @@ def weighted_sums(values: npt.NDArray[np.generic], weights: Floats) -> Floats:
     Parameters
     ----------
     values : ndarray, shape (n_examples, n_terms)
-        Summed along the last axis.
+        Each is multiplied by its weight; each row of products is summed.
     weights : ndarray of float64, shape (n_terms,) or (n_examples, n_terms)
         One weight a term, or one a value.
 

@@ -164,7 +164,7 @@ class Stump:
     Parameters
     ----------
     voter : int
-        The column whose votes are split.
+        The column whose votes decide, from 0.
     threshold : float
         Of signed votes.
     below, above : bool

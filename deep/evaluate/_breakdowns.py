@@ -126,7 +126,7 @@ class OwnFamily(Measured):
     Parameters
     ----------
     judge, family : str
-        The names that the tables give.
+        The judge as the votes name it, and the family of its LLM (:func:`family_of_llm`).
     n_own, n_others : int
         Items that it voted on: of its family, and of others.
     n_labels : int

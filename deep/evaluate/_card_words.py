@@ -16,7 +16,7 @@ ONE_JUDGE = "For decisions, these labels do not show that the panel is better th
 N_PAIRS = 3
 
 # Beside a choice that loses more than chance explains.
-KEEP_ALL = " That is worse than all of them beyond chance: keep all until more labels show otherwise."
+KEEP_ALL = " All judges together do better, beyond chance. Keep all until more labels show otherwise."
 
 # The most characters of a claim beside its id.
 MAX_CLAIM = 100

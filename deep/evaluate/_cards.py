@@ -37,7 +37,7 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tup
     Parameters
     ----------
     hits : array-like of bool, shape (n_items,)
-        What is counted.
+        Which items count: the share is that of True.
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
 
@@ -196,7 +196,7 @@ class AgainstOthers(Measured):
     cost_per_1000 : float or None
         US dollars for 1,000 items; None where a price is unknown.
     seconds_per_1000, tokens_per_1000 : float or None
-        For 1,000 items; None where no table of judgments has them.
+        For 1,000 items, from the judgments beside the votes; None where these do not tell.
     """
 
     error_correlation: Annotated[float, TableCell("error correlation")]
@@ -221,9 +221,9 @@ class JudgeCard(Measured):
     people : AgainstPeople or None
         None where no item has both a label and a vote.
     itself : AgainstItself
-        Beside people, and beside its own answers to a question asked again.
+        Without a label: how often it votes and says 1, and how far its answers to a question asked again agree.
     others : AgainstOthers
-        Beside the rest of the panel.
+        Its worth and its cost beside the rest of the panel.
     by_dataset : dict of str to AgainstPeople
         The same on each dataset alone: figures over all datasets also hold what these differ by.
     by_person : dict of str to float
@@ -363,7 +363,7 @@ class PanelCard(Measured):
     n : int
         Items.
     datasets : tuple of str
-        Those measured, in the order of the votes.
+        Names of all datasets of the votes, sorted.
     n_documents : int or None
         Documents that intervals are clustered by; None where no item has one, and each counts by itself.
     n_labeled : int

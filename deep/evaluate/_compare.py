@@ -56,11 +56,11 @@ class SystemShare:
     Parameters
     ----------
     system : str
-        As `systems` names it.
+        As `systems` of :func:`compare_systems` names it.
     n, labels : int
         Its items, and those with a label.
     estimate, low, high : float
-        In [0, 1], with the ends of the interval.
+        The share of its items that are consistent, in [0, 1], and its interval at `level`.
     rank, rank_low, rank_high : int
         1 is the system of the largest share; the bounds hold its rank at the level of the intervals.
     best : float
@@ -86,7 +86,7 @@ class PairDifference:
     Parameters
     ----------
     first, second : str
-        The systems, the better one first.
+        The systems, the one of the larger share first.
     difference, low, high : float
         Of the first less the second.
     p_value, p_holm : float
@@ -113,7 +113,7 @@ class SystemComparison(Measured):
     Parameters
     ----------
     systems, pairs : list of SystemShare, list of PairDifference
-        The best system first; each pair once.
+        The system of the largest share first; each pair once.
     level, tell : float
         Of the intervals; the difference that `labels_to_tell` is about.
     notes : list of str
@@ -336,7 +336,7 @@ class DriftReport(Measured):
     n : int
         Rows.
     statistics : list of DriftRow
-        One row a judge and statistic.
+        One row a judge and statistic; the judge ``(panel)`` is all of them together.
     training_datasets, false_alarms_on_training : list of str
         The latter would be called stale beside the others.
     training_votes : list of str
@@ -461,7 +461,7 @@ def drift_report(
     Parameters
     ----------
     model : Model
-        Fitted on the votes that the new ones are held against.
+        It names the judges, and keeps the votes of its fit, which the new ones are compared with by default.
     votes : VoteMatrix
         Columns of another version or LLM of a judge stand for it, and are reported. Datasets that the model was fitted
         on, vote for vote, are left out.
@@ -559,7 +559,7 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
     Parameters
     ----------
     model : Model
-        It keeps a summary of the votes that it was fitted on.
+        It keeps how often each pattern of votes stood in each dataset that it was fitted on.
     votes : VoteMatrix
         The new ones.
     reference : VoteMatrix, optional

@@ -118,9 +118,9 @@ def panel_worth(
     votes : VoteMatrix
         Labeled, of at least two judges, and of one dataset or at least three.
     random_state : int, default=0
-        Seed of folds and of the fits.
+        Seed of the folds of rows on which judges are measured and chosen.
     progress : callable, optional
-        Called with the number of fits that are done, and of all.
+        Called with a name and a number of steps; what it returns is called after each step.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def outer_worth(
     votes : VoteMatrix
         Labeled.
     random_state : int, default=0
-        Seed of folds and of the fits.
+        Seed of the folds of rows that are held out, and of those on which judges are chosen.
     step : callable, optional
         Called after each of the parts.
     """

@@ -35,13 +35,13 @@ class HoldOut:
     name : str
         The dataset held out.
     test, train : VoteMatrix
-        The rows of the dataset held out; the labeled rows of all others.
+        The rows of the dataset held out; those of other datasets that may be learned from, all labeled.
     train_rows, test_rows : ndarray of int
         Their positions in the whole vote matrix.
     dropped : int
         Training rows left out because their document is in the held-out dataset.
     warnings : list of str
-        Sentences on what the split could not keep apart.
+        Sentences on training rows left out, documents on both sides, and a held-out dataset without votes.
     """
 
     name: str
@@ -59,7 +59,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
     Parameters
     ----------
     votes : VoteMatrix
-        Of two datasets at least.
+        Of two datasets (or families) at least; the rows to train on all have labels.
     name : str
         One of ``votes.dataset_names``.
     unit : {'dataset', 'family'}, default='dataset'
@@ -126,9 +126,9 @@ def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tupl
     Parameters
     ----------
     votes : VoteMatrix
-        With the labels that are counted.
+        Its labels tell which datasets have both classes.
     rows : ndarray of bool, shape (n_examples,)
-        The rows that may be learned from.
+        True of the labeled rows that are looked at.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def decision_metrics(
     decisions : ndarray of bool, shape (n_examples,)
         Balanced accuracy, precision and recall are theirs.
     n_bins, n_boot, random_state : int
-        Bins of the ECE, resamples of the intervals, and their seed.
+        Bins of the ECE (default 8), resamples of the interval of balanced accuracy, and the seed of all draws.
     counts : ndarray of int, shape (n_examples,), optional
         How often each row counts; default 1 each.
     documents : ndarray of str, shape (n_examples,), optional

@@ -293,9 +293,9 @@ def write_table(
     name : str
         Of the three files, without suffix.
     frame : DataFrame
-        One row a line; the columns keep their names.
+        One row a line, under the names of its columns; the CSV file holds its numbers unrounded.
     title : str
-        The caption of the table.
+        The heading of the Markdown text, and a comment in the LaTeX file.
     shown : DataFrame, optional
         The table as it is printed, where it differs from `frame`.
     note : str
@@ -332,7 +332,7 @@ class IntervalRow(NamedTuple):
     label : str
         Words at the left end of the line.
     value : float
-        Where the dot stands.
+        Where the dot stands, on the scale of the axis.
     interval : sequence of float, optional
         Its bounds.
     color : str
@@ -426,7 +426,7 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     Parameters
     ----------
     names : sequence of str, length n_voters
-        In the order of rows and columns of the square.
+        In the order of `correlation`; the figure puts those side by side that are most alike.
     correlation : array-like of shape (n_voters, n_voters)
         See :func:`deep.features.error_correlation`.
 

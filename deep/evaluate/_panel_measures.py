@@ -133,7 +133,7 @@ def panel_card(
     n_boot : int, default=2000
         Resamples of every interval of kappa.
     random_state : int, default=0
-        Seed of the resamples and folds.
+        Seed of the resamples, and of the folds on which `worth` is measured.
     worth : bool, default=True
         Measure what each judge adds; it fits k (k + 1) / 2 panels of k judges.
     prices : mapping of str to float, optional

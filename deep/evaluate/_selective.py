@@ -58,7 +58,7 @@ def select_decisions(
     Parameters
     ----------
     model : Model
-        Gives the items P, and has its own threshold.
+        Gives the items P, and the threshold from which on an item is called consistent.
     target : Target
         Labels of a random sample of it give a guarantee; without any, see :func:`transferred_confidence`.
     accuracy : float in (0, 1), default=0.9
@@ -370,9 +370,7 @@ def fit_report(model: Model) -> dict[str, object]:
     Parameters
     ----------
     model : Model
-        Fitted by :func:`deep.fit`.
-    scores_given : sequence of str, optional
-        Soft scores that it could have been fitted on.
+        Fitted by :func:`deep.fit`, or one of a dataset by :func:`deep.adapt`.
 
     Returns
     -------
@@ -464,7 +462,7 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     Parameters
     ----------
     model : Model
-        Fitted on other datasets.
+        Of :func:`deep.fit`, and not of one dataset already.
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         Of one dataset; labels beside them are not used.
     labels : array-like, data frame or path, optional
@@ -491,9 +489,9 @@ class Findings(dict[str, object]):
     Parameters
     ----------
     values : mapping
-        By the names of the JSON keys.
+        What `deep check --json` prints, by key.
     lines : iterable of str
-        What a person reads.
+        The lines of `deep check`, as which the object is shown.
     """
 
     def __init__(self, values: Mapping[str, object], lines: Iterable[str]) -> None:

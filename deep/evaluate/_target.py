@@ -63,7 +63,7 @@ def read_target(model: Model, votes: Sequence[str], labels: Sequence[str] = (), 
     Parameters
     ----------
     model : Model
-        Its voters say which columns are read.
+        Its voters and soft scores say which columns are read.
     votes : sequence of str
         Tables of votes; of several datasets the one that the labels are of.
     labels : sequence of str, optional
@@ -287,7 +287,7 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     Parameters
     ----------
     model : Model
-        Gives the items P, and never saw the labels.
+        Gives the items P. Where it has learned from labels of this dataset, the advice says that only new ones test it.
     target : Target
         The whole dataset, of which items drawn at random have labels.
     alpha : float in (0, 1), default=0.05
@@ -345,7 +345,7 @@ def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Can
     Parameters
     ----------
     model : Model
-        Gives the items P; the labels are taken away first.
+        Gives the items P, by their votes and soft scores alone.
     target : Target
         The whole dataset, of which items drawn at random have labels.
 
@@ -382,7 +382,7 @@ def labels_seen(model: Model) -> set[str]:
     Parameters
     ----------
     model : Model
-        It lists the datasets that it was fitted on.
+        It keeps the names of the datasets that it was fitted on, and of the one whose labels have corrected it.
 
     Returns
     -------
@@ -451,7 +451,7 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     Parameters
     ----------
     votes : VoteMatrix
-        Which has the item once.
+        The table that the item is looked for in.
     item : str
         An example id.
     dataset : str, optional
@@ -478,11 +478,11 @@ def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tup
     Parameters
     ----------
     model : Model
-        Not yet adapted to that dataset.
+        It is adapted to the dataset, without labels; a model of a dataset already (`target`) is returned as it is.
     votes : VoteMatrix
         Of the whole dataset.
     row : int
-        Its position among the votes.
+        Position of the row in `votes`.
     **matching : bool
         `allow_mismatch` and `allow_missing`, as in :meth:`deep.model.Model.score`.
     """
@@ -499,7 +499,7 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     Parameters
     ----------
     model : Model
-        Of the dataset that the row is of.
+        P is at its prior; :func:`model_at` returns the model whose prior is that of the dataset of a row.
     votes : mapping of str to int
         By voter; a voter that is not named has no vote.
 
@@ -538,7 +538,7 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
     paths : sequence of str
         The tables that its votes are of.
     target : Target
-        The dataset whose systems are compared.
+        All items as one dataset (:func:`read_together`); the systems are returned in the order of its rows.
     column : str
         A column of theirs, or 'file': each table is a system, named after it.
 

@@ -54,7 +54,7 @@ class LowestItem:
     Parameters
     ----------
     dataset, item_id : str
-        Which item it is.
+        The dataset of the item, and its id in it.
     p, low, high : float
         P(consistent) and its 90 % interval.
     state : {'consistent', 'inconsistent', 'undecided'}
@@ -217,9 +217,9 @@ class Badge:
     Parameters
     ----------
     name : str
-        What was tested, in two words.
+        What was tested, in a few words that are true if it is passed: ``labels agree with P``.
     level : {'ok', 'warn', 'fail'}
-        The limit held; it is near; it did not hold.
+        Passed; in doubt, or missed by little; failed.
     says : str
         A sentence.
     chapter : str
@@ -320,7 +320,7 @@ def badges_of(
     Parameters
     ----------
     method : MeasuredMethod
-        deep's own way, or any other one.
+        The method that is tested: the one of kind `ours`.
     best : MeasuredMethod, optional
         The rival: a single judge on the same items.
     ece_before : float, optional
@@ -480,7 +480,7 @@ def trust_words(badges: Sequence[Badge], n_labels: int, *, learned: bool = False
     Parameters
     ----------
     badges : sequence of Badge
-        Those of the run.
+        All tests; the first failures, else the first warnings, decide what is said.
     n_labels : int
         Labels of these items that the model has not seen.
     learned : bool

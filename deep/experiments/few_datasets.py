@@ -55,7 +55,7 @@ class StudyPanel:
     Parameters
     ----------
     name : str
-        As the study's tables call it.
+        The panel as the tables of the study call it.
     votes : VoteMatrix
         Labeled, of several datasets.
     scores : ScoreTable, optional
@@ -76,7 +76,7 @@ class Draw:
     panel : int
         Position among the panels.
     k : int or 'all'
-        How many datasets are trained on.
+        How many datasets are trained on; 'all': every other one of the panel.
     target, others : str, tuple of str
         The dataset held out, and those that are trained on.
     """
@@ -130,7 +130,7 @@ def transfer_over_panels(
     Parameters
     ----------
     panels : sequence of StudyPanel
-        With two labeled datasets each, at least.
+        Each with a label in every row, and two datasets at least.
     sizes : sequence of int or 'all'
         Numbers of training datasets; a panel with too few is passed over.
     run : callable
@@ -138,7 +138,7 @@ def transfer_over_panels(
     n_draws : int, default=20
         Draws of each panel and number; 'all' holds each dataset out once.
     random_state : int, default=0
-        Seed of draws and fits.
+        Seed of the draws and of the fits.
 
     Returns
     -------
@@ -268,11 +268,11 @@ def few_labels(
     p : ndarray of float, shape (n_examples,)
         P(consistent) at the estimated prior.
     prior : PriorEstimate
-        Of the dataset, before any label.
+        Estimate of the share of consistent items in the dataset, before any label.
     misfit : Misfit
         How far P was off on the training datasets.
     n_draws, n_bins, random_state : int
-        Draws of labels, bins of the ECE, and the seed.
+        Draws for each number of labels, bins of the ECE, and the seed of the draws.
 
     Returns
     -------
@@ -385,7 +385,7 @@ def few_study(
     run : callable
         Like the built-in `map`.
     n_bins, random_state : int
-        Bins of the ECE, and the seed of draws and fits.
+        Bins of the ECE after labels (default 8); the seed of draws and fits (default 0).
     """
     few = transfer_over_panels([panel], sizes, run, n_draws=DATASET_DRAWS, random_state=random_state)
     labels = list(run(partial(_labels_of, panel, n_bins, random_state), panel.votes.dataset_names))
@@ -530,7 +530,7 @@ def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int)
     scores : ScoreTable or None
         Aligned with the whole vote matrix.
     random_state : int
-        Seed of the rivals' fits.
+        Seed of the paper's chains and of the stacks; the other rivals draw nothing by it.
     """
     train, test = split.train, split.test.votes
     shares = [float(train.labels[train.datasets == name].mean()) for name in train.dataset_names]

@@ -114,7 +114,7 @@ def draw_bars(names: Sequence[str], panels: Panels, title: str, *, share: bool =
     names : sequence of str
         Of the rows.
     panels : mapping of str to mapping of str to sequence of float
-        By panel and row, the height of each bar; NaN draws none.
+        By panel and series, the length of the bar of each row; NaN is shown as "not measured".
     title : str
         Above all panels.
     share : bool, default=True
@@ -169,7 +169,7 @@ def printed_tables(paper: str) -> tuple[PrintedTable, ...]:
     Parameters
     ----------
     paper : {'cognibench', 'probe'}
-        Which paper.
+        The paper, by the name of its study in :mod:`deep.experiments`.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def printed_beside(paper: str, names: Collection[str]) -> Iterator[PrintedTable]
     Parameters
     ----------
     paper : {'cognibench', 'probe'}
-        Which paper.
+        As in :func:`printed_tables`.
     names : collection of str
         Of the run's tables.
 

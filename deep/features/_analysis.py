@@ -379,7 +379,7 @@ def agreement_interval(
     measure : callable
         `cohen_kappa`, `fleiss_kappa` or `krippendorff_alpha`.
     ratings : array-like of shape (n_items, n_raters)
-        A rating for each item by each rater.
+        Categories from 0; a negative number where a rater gave none.
     documents : array-like of shape (n_items,), optional
         Default: every item is a document of its own.
     n_boot : int, default=2000

@@ -113,7 +113,7 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     Parameters
     ----------
     votes : ndarray of int8, shape (n_examples, n_voters)
-        Votes are 1, 0 and -1 for none.
+        1 consistent, 0 inconsistent, -1 no vote.
 
     Returns
     -------

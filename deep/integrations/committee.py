@@ -46,7 +46,7 @@ def votes_of(
     documents : sequence of str
         Items of one document may stand several times, as epochs of one sample.
     dataset : str
-        The name of the one dataset.
+        The name of the one dataset that all items are of.
     """
     voters = sorted({name for row in grades for name in row})
     votes = np.array([[vote_of(row.get(name)) for name in voters] for row in grades], dtype=np.int8)
@@ -88,7 +88,7 @@ def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
     Parameters
     ----------
     votes : VoteMatrix
-        With labels where there are any.
+        With or without labels; a figure that needs them is NaN without.
     *names : {'effective_size', 'agreement', 'calibrated_accuracy'}
         The independent judges that it is worth, by the correlation of errors; Cohen's kappa of two of its judges, mean
         over pairs, which needs no label; the balanced accuracy of the model that `deep fit` makes of its votes, on

@@ -27,7 +27,7 @@ class ConsistencyMetric(BaseMetric):
     Parameters
     ----------
     model : path, Model or TextScorer
-        Fitted by deep, or the file of one.
+        A model or its file; a scorer where limits, prior or prompts of one's own are wanted.
     threshold : float, optional
         The P from which on a test case passes. Default: the model's own decision at the prior of its training
         datasets, in which both kinds of error count the same.

@@ -83,7 +83,7 @@ class Finding:
     path : Path
         Of the file or folder.
     kind : {'claims', 'folder', 'labels', 'ledger', 'model', 'other tool', 'run', 'unusable', 'votes'}
-        What it is taken for.
+        What the path is taken for, by its content; 'scores' and 'soft votes' as well.
     facts, missing, careful : list of str
         Sentences: what it holds, what is not there, what may mislead.
     content : object

@@ -32,11 +32,11 @@ class GateCase(NamedTuple):
     Parameters
     ----------
     group : {'versions', 'answers', 'votes', 'labels', 'input'}
-        What it tests.
+        Versions of judges, usable answers, how judges vote, labels against P, or that the input can be used.
     name : str
         A judge, or the dataset of labels.
     outcome : {'passed', 'failed', 'error', 'skipped'}
-        How it ended.
+        'error': the input cannot be used. 'skipped': there was nothing to test.
     says : str
         The reason, where it has not passed.
     """
@@ -56,7 +56,7 @@ class GateRun:
     time : str
         UTC, by ISO 8601.
     passed : bool
-        Whether no test has failed.
+        Whether no test has failed or ended in an error.
     model : str
         Checksum of the model.
     judges : list of str
@@ -116,9 +116,9 @@ def gate_cases(
     Parameters
     ----------
     fitted : Model
-        The gate's own.
+        The model whose judges have voted.
     votes : VoteMatrix
-        Those of this run.
+        The votes of this run.
     failures : sequence of Failures
         Why votes are missing.
     target : Target, optional
@@ -128,7 +128,7 @@ def gate_cases(
     reference : VoteMatrix, optional
         As in :func:`deep.evaluate.drift_report`; it goes before the runs.
     alpha : float
-        The most false alarms, as a share, over the gate's whole history.
+        The largest chance of a false alarm over all runs, for answers, votes and labels each; default 0.05.
     """
     bound, look = history[0].judges if history else None, len(history) + 1
     spent = alpha / (look * (look + 1))
@@ -281,7 +281,7 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
     Parameters
     ----------
     folder : Path
-        The gate's; its history lies there.
+        The gate's, which holds its history; made where there is none.
     history : sequence of GateRun
         All runs, the last of which is new.
     """

@@ -30,9 +30,9 @@ def send_verdict(client: Langfuse, verdict: Verdict, *, name: str = "consistency
     client : Langfuse
         It sends in the background; ``client.flush()`` waits until all is sent.
     verdict : Verdict
-        On one item.
+        The verdict on one item; one that is an error sends nothing.
     name : str, default='consistency'
-        Of the scores in Langfuse.
+        Name of the score of P in Langfuse; the decision's is ``<name>-decision``.
     **where : str
         `trace_id`, with or without `observation_id`; or `session_id`; or `dataset_run_id`.
 
@@ -70,15 +70,15 @@ def score_items(
     Parameters
     ----------
     client : Langfuse
-        Signed in, of Langfuse's own package.
+        As in :func:`send_verdict`.
     model : path, Model or TextScorer
-        Fitted by deep, or the file of one.
+        A model or its file; a scorer where limits, prior or prompts of one's own are wanted.
     items : iterable of mapping
         Each with `source` (a text or a list of passages), `claim`, and `trace_id` or another place of `send_verdict`.
     ledger : str, optional
         The file of answers, where judges ask an LLM.
     name : str, default='consistency'
-        Of the scores in Langfuse.
+        Name of the score of P in Langfuse; the decision's is ``<name>-decision``.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class ConsistencyScorer(Scorer):
     Parameters
     ----------
     model : path, Model or TextScorer
-        Fitted by deep, or the file of one.
+        A model or its file; a scorer where limits, prior or prompts of one's own are wanted.
     ledger : str, optional
         The file of answers, where judges ask an LLM.
     name : str, default='consistency'

@@ -159,9 +159,9 @@ class SharedWriter(Writer):
     Parameters
     ----------
     connection : Connection
-        Of the ledger's database.
+        To the ledger's database; from now on used by the writer's thread alone.
     name : str
-        The ledger's, for error messages.
+        The ledger's name, for error messages.
     database : PostgresqlDatabase
         Says whether what has failed is tried again, by another connection where this one is lost: what is in flight
         is then written down.

@@ -61,7 +61,7 @@ class Database:
     Parameters
     ----------
     target : str
-        A path or a URL, as ``--ledger`` takes it.
+        A path, or the URL of a database for several machines, as ``--ledger`` takes it.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class Flight:
     order : int
         How many were let in before it.
     model : str
-        Whom it asks.
+        The name of the model that it asks.
     limit : asyncio.Timeout
         Ends the request when its clock has run out.
     allowed : float
@@ -455,11 +455,11 @@ class Terms:
     Parameters
     ----------
     concurrency, requests_per_minute, tokens_per_minute : ConcurrencyLimit, Throttle
-        How many requests are in flight, and the spacing of requests and of their tokens.
+        How many requests are in flight; the waits by which requests and tokens keep to their number a minute.
     retry : RetryPolicy
-        What is asked again, after how long.
+        Which failures are asked again, how often, and after how many seconds.
     budget, prices : Budget, PriceBook
-        Dollars that may be spent, and those of each model's tokens.
+        The dollars that may be spent, and what tokens of each model cost.
     tell : callable
         Called with a line for people, as the run goes on.
     """
@@ -545,7 +545,7 @@ class Attempt:
         Parameters
         ----------
         terms, client : Terms, Client
-            When it is sent, and to whom.
+            The limits that it waits for, with budget and prices, and what sends it.
         announce : callable
             Awaited with the most that it may cost, in dollars, before anything is sent.
 

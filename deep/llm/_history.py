@@ -32,7 +32,7 @@ class ReportRow:
     Parameters
     ----------
     endpoint, voter, prompt, dataset, model : str
-        Names, as the ledger keeps them.
+        Names, as the ledger keeps them; the model is the one asked.
     asked : int
         Requests in the ledger, all samples counted.
     votes, supported : int
@@ -46,7 +46,7 @@ class ReportRow:
     waiting, unknown : int
         Requests not settled yet, and those whose answer may have been lost.
     attempts : int
-        Of all these requests together.
+        Attempts at all of these requests together.
     cost : float
         Dollars of the answers with a known price.
     unpriced : int
@@ -101,7 +101,7 @@ class Answer:
     Parameters
     ----------
     state : {'done', 'failed', 'queued', 'sent', 'unknown'}
-        As the ledger has it.
+        Of the request; of a 'sent' one the answer is not in yet, of an 'unknown' one it may be lost.
     owner : int
         The run that asked it last.
     failure : str or None

@@ -31,9 +31,9 @@ class Job:
     Parameters
     ----------
     request : Request
-        What is asked.
+        What is asked; once a reply was cut off, with a longer limit.
     key : str
-        Of the request.
+        The key of the request in the ledger, which a longer limit does not change.
     text : str
         The requested body as JSON.
     number : int
@@ -105,7 +105,7 @@ class Leases:
     run : int
         This run's number in the ledger.
     database : Database
-        Which says what other runs are alive.
+        Where the ledger is kept; it says which other runs are alive.
     at_most_once : bool
         Leave requests alone whose answer may have been lost.
     retry : collection of str

@@ -245,7 +245,7 @@ class Quirk:
     Parameters
     ----------
     endpoint, model : str
-        Whose field it is.
+        The endpoint, and the model there that refuses or ignores the field.
     parameter : str
         The field of the request.
     action : {'dropped', 'ignored', 'renamed'}

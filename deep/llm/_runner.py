@@ -64,11 +64,11 @@ class Session:
     parse : callable
         Turns a request and its reply into a Judgment; None where it has no vote of its own.
     terms : Terms
-        The limits of the run.
+        The limits, prices and budget of the run.
     gate : ModelGate
         What is known of each model, and whether all is stopped.
     tally : Tally
-        Counts as they grow.
+        Counts what is asked and answered by voter, and adds up the dollars.
     """
 
     ledger: Ledger
@@ -318,8 +318,9 @@ class Caller(Session):
                 )
             raise EndpointError(f"The endpoint refuses every request: {error.message} ({request.endpoint})")
         # `heed` tells of a limit that holds for long, and a function's caller of the first failure of each kind.
-        self._silent += error.kind not in ("rate_limited", "raised")
-        if self._silent in TOLD_FAILURES and error.kind not in ("rate_limited", "raised"):
+        is_silence = error.kind not in ("rate_limited", "raised")
+        self._silent += is_silence
+        if is_silence and self._silent in TOLD_FAILURES:
             self.terms.tell(f"The last {self._silent} attempts got no answer. The last error: {error}.")
         if state == "queued":
             self.terms.heed(error)
@@ -377,9 +378,9 @@ class Runner:
     ledger : Ledger
         Open; it says which requests are still to be asked.
     caller : Caller
-        Asks one request.
+        Asks one request at a time for each worker, and writes down what comes of it.
     tally : Tally
-        Counts as they grow.
+        Counts what is asked and answered by voter, and adds up the dollars.
     workers : int
         The most requests in flight.
 

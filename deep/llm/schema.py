@@ -206,7 +206,7 @@ class Write(NamedTuple):
     Parameters
     ----------
     table : Table
-        Of :mod:`deep.llm.schema`.
+        One of the tables of :mod:`deep.llm.schema`.
     how : {'insert', 'insert_or_keep', 'insert_or_replace', 'update', 'update_open'}
         What to do about a row with the same primary key: fail, keep it, or give it all new values; or change those
         of its columns that `row` has; of a request only where it is not done.

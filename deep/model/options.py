@@ -35,7 +35,7 @@ class ChainOptions:
     sizes : sequence of int or 'all', optional
         Numbers of voters of a chain, or 'all'.
     ensembler, calibrator : sequence of str, optional
-        Registered names; None for all that are installed.
+        Names of ensemblers, or 'Stack' or 'Average' alone; names of calibrators, or 'none'.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, optional
         How the voters are selected.
     """

@@ -141,7 +141,7 @@ class Stack(BaseEstimator):
         Above 0: the difference in mean log loss at which a member's weight falls by a factor e; more where losses
         are noisier than that.
     random_state : int, default=0
-        Seed of the members that draw.
+        Seed of the members that draw, which are forests.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class Stack(BaseEstimator):
         X : array-like of shape (n_examples, n_voters)
             As in `fit`.
         sample_weight : array-like of shape (n_examples,), optional
-            Default: all the same.
+            How often each row counts in the means over the dataset. Default: once each.
 
         Returns
         -------
@@ -481,7 +481,7 @@ def fit_shared(
     members : sequence of str, optional
         Keys of `MEMBERS`; default all that the number of voters allows.
     random_state : int, default=0
-        Seed of the members that draw.
+        Seed of the members that draw, which are forests.
     run : callable, optional
         Like `map`; another one may spread the fits over processes.
 

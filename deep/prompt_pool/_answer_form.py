@@ -43,7 +43,7 @@ def soft_vote(value: str, logprobs: Logprobs, labels: Mapping[str, int]) -> floa
     logprobs : sequence of mapping
         The tokens of the reply with their log-probabilities (natural logarithm) and most likely alternatives.
     labels : mapping of str to {1, 0, -1}
-        What each label of the prompt votes.
+        The vote that each label of the prompt stands for; -1 abstains.
 
     Returns
     -------
@@ -174,9 +174,9 @@ class AnswerForm:
     Parameters
     ----------
     kind : {'score', 'verdict'}
-        Whether it asks for a label or a number.
+        Whether it asks for a score on a scale, or for one of the labels.
     output : {'json', 'text', 'xml'}
-        The form of the reply.
+        Whether the answer stands in an object, on a line, or in an element.
     labels : mapping of str to {1, 0, -1}
         What each verdict stands for: consistent, inconsistent, abstained. Empty for a score.
     scale : (float, float) or None
@@ -355,7 +355,7 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
     Parameters
     ----------
     form : AnswerForm
-        Of the prompt.
+        How the prompt asks for its answer.
     tag : str
         The code that the answer must carry.
     how : {'none', 'schema', 'vllm'}
@@ -410,7 +410,7 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     Parameters
     ----------
     form : AnswerForm
-        Of the prompt.
+        How the prompt asks for its answer.
     material : Material
         The source and the claim, with the question where the prompt shows it.
     reply : str

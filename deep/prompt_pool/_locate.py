@@ -68,7 +68,7 @@ class SearchableText:
     Parameters
     ----------
     text : str
-        A source or a claim.
+        Such as a source or a claim; places are those of its characters, from 0.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class Material:
     Parameters
     ----------
     source, claim : str
-        The two texts, as the judge is shown them.
+        The two texts; what a request cannot carry is replaced, and control tokens of chats are broken.
     question : str, optional
         The question that the claim answers, where the prompt shows it.
     bare : bool, default=False

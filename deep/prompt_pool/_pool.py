@@ -328,7 +328,7 @@ def check_replies(prompt: Prompt, path: str | Path) -> ReplyCheck:
     Parameters
     ----------
     prompt : Prompt
-        How its replies are to be read.
+        The prompt that was asked; it says how a reply is read.
     path : str or Path
         JSON lines, compressed or not: each a text, or an object with `reply` and, if known, `finish_reason`,
         `source`, `claim` and `question`.

@@ -63,9 +63,9 @@ class Prompt:
         The answers of a prompt of kind verdict: consistent, inconsistent, abstains. The first label of each
         polarity is the one the judge is told of; the others are spellings that are understood too.
     kind : {'verdict', 'score'}, default='verdict'
-        Whether it asks for a label or a number.
+        Whether it asks for one of the labels, or for a score on a scale.
     output : {'text', 'json', 'xml'}, default='text'
-        The form of the reply.
+        Whether the answer stands on a line, in an object, or in an element.
     reasons_first : bool
         Whether the judge is asked to reason before it answers.
     document_first : bool, default=False
@@ -89,7 +89,7 @@ class Prompt:
         How the votes on the windows of a long source are combined: 1 if the judge finds the claim in any window, or
         1 if it finds nothing against the claim in all of them; see :func:`combine_windows`.
     strictness : {'even', 'lenient', 'strict'}, optional
-        How it has doubtful claims judged.
+        Which way it leans on doubtful claims: to neither, to consistent (lenient), or to inconsistent (strict).
     unshared_error : str, default=""
         The error of other judges that the prompt is meant not to share, in one line.
     expected_tpr, expected_tnr : {'higher', 'lower', 'same'}, optional
@@ -269,11 +269,11 @@ class Prompt:
         Parameters
         ----------
         source, claim : str
-            The two texts.
+            The texts of the example, on which the code of its answer depends.
         constrain : {'none', 'schema', 'vllm'}
-            How a server is held to the labels.
+            Whether and how the server is held to the labels; see `how` of :func:`choice_of`.
         question : str, optional
-            Of an answer, where there is one.
+            The question that the claim answers, where there is one.
         again : bool, default=False
             For the repair turn.
         """

@@ -219,11 +219,11 @@ def over_windows(
     ask : callable
         Returns the program of an example whose source is a window.
     example : Example
-        Its source may be longer than a window.
+        The windows are cut from its source.
     spans : sequence of (int, int)
         Where the windows stand in the source.
     rule : {'any', 'all'}
-        Whether one window that supports the claim is enough.
+        ``any``: one window's vote of 1 decides; ``all``: one window's vote of 0 does.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: 
     spans : sequence of (int, int)
         Where the windows stand in the source; the rationale names them.
     rule : {'any', 'all'}
-        Whether one window that supports the claim is enough.
+        ``any``: one window's vote of 1 decides; ``all``: one window's vote of 0 does.
 
     Returns
     -------
@@ -341,7 +341,7 @@ class ChunkedJudge(LLMJudge):
     judge : Judge
         Asked about each window.
     chunk : Chunking
-        How long windows are, and by how much they overlap.
+        The most characters of a window, and of what two windows share.
     """
 
     judge: Judge
@@ -394,7 +394,7 @@ class PromptJudge(LLMJudge):
         Replies to the question; above 1 they are drawn at `temperature`, 1.0 where none is given: draws from the
         judge's own distribution, where at 0 they would be one reply several times over.
     temperature : float, optional
-        Of sampling; default: the prompt's own, or 0.
+        Default: with one sample the prompt's own, or none is sent where it has none; with several 1.0.
     max_tokens : int, optional
         In place of the prompt's own.
     soft : bool, default=False

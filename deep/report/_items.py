@@ -200,7 +200,7 @@ def items_with_texts(
     order : ndarray of int
         The items, those to be shown for certain first.
     choice : TextChoice
-        Which items, and whether texts are shown.
+        Whether texts are shown, and where they come from.
     """
     scored = material.scored
     assert scored is not None  # the caller's branch
@@ -249,7 +249,7 @@ def said_by_judges(
     tables : sequence of str
         Tables of votes, beside which judgments and reasons stand.
     keys : sequence of (dataset, item_id)
-        Items that the page holds.
+        The items that the page holds.
     voters : sequence of str
         By item, the numbers of those among them that said something are the keys of what is returned.
     examples : mapping of (dataset, item_id) to Example

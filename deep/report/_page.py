@@ -51,7 +51,7 @@ class Prose:
     Parameters
     ----------
     html : str
-        Shown as it is.
+        Put into the page as it is, without escapes.
     """
 
     html: str
@@ -222,7 +222,7 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     Parameters
     ----------
     figure : matplotlib Figure
-        Drawn at its own size.
+        Of any size: it is cut into panels or drawn once more, narrow, where that can be.
     name : str
         Stands before every id in it, so that the figures of a page do not meet.
     label : str

@@ -97,17 +97,17 @@ class ReportMaterial:
     Parameters
     ----------
     title : str
-        Of the page.
+        Title of the page.
     runs : tuple of dict
         As `deep loo` writes them; docs/results-schema.md describes every key.
     model : Model, optional
-        Where the votes are of a model.
+        The model that the report is of; None of a run, or of votes alone.
     path : str
         Of the file of the model.
     scored : ScoredVotes, optional
-        The votes with their P, where a model gave it.
+        The votes with P of the model or the run, else of the votes alone; None where there are no votes.
     failures : tuple of Failures
-        Missing votes by judge and dataset.
+        How many votes are missing, by judge, dataset and reason.
     simulated : bool
         The votes are.
     tables : tuple of str
@@ -319,9 +319,9 @@ def read_material(
     sources : sequence of path
         At most one folder of a run or one model file; the others are tables of votes.
     labels : LabelFiles, optional
-        Labels of these items, in files of their own.
+        People's labels in files of their own, in place of those beside the votes.
     known : Known, optional
-        What the user knows of the votes' origin.
+        The share of consistent items and tables of soft scores, both only with a model and votes.
 
     Raises
     ------

@@ -149,7 +149,7 @@ class Watch:
     Parameters
     ----------
     drift : DriftReport or str, optional
-        Against the training votes; a string says why there is none.
+        Of the votes against those of the fit; None without a model or votes.
     canaries : dict of str to Canary or str
         By dataset with labels.
     """

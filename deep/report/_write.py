@@ -66,7 +66,7 @@ def report(
     Parameters
     ----------
     model : Model
-        Gives the items P.
+        Of :func:`deep.fit` or :func:`deep.adapt`; gives the items P.
     votes : VoteMatrix, data frame of pandas, Polars or pyarrow, or path or sequence of paths
         The items, with labels where there are any.
     labels : array-like, data frame or path, optional
@@ -93,7 +93,7 @@ def verdict(
     Parameters
     ----------
     model : Model
-        Gives the items P.
+        As in :func:`report`.
     votes, labels, prior, scores
         As in :func:`report`.
     """

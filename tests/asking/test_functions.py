@@ -147,12 +147,26 @@ def test_a_function_gives_grades_on_its_scale(scale, answers, numbers, tmp_path)
 
 def test_what_lies_outside_its_scale_is_no_answer(capsys):
     """True is no grade, nor is a judgment without one; no other item loses its answer."""
-    answers = [True, 7, "good", float("nan"), Judgment(1), Judgment(1, score=9.0), 5]
+    answers = [
+        True,
+        7,
+        "good",
+        float("nan"),
+        Judgment(1),
+        Judgment(1, score=9.0),
+        {"vote": 4, "score": 9},
+        (9, "why"),
+        5,
+    ]
     grade = FunctionJudge(lambda source, claim: answers[int(claim)], name="grade", version="1", scale="1-5")
     examples = [deep.Example("It rained.", str(n), str(n)) for n in range(len(answers))]
     votes = ask(examples, [grade, "numbers"])
-    assert votes.votes[:, 0].tolist() == [ABSTAIN] * 6 + [1]
+    assert votes.votes[:, 0].tolist() == [ABSTAIN] * 8 + [1]
     assert "returned True; its scale is 1-5" in capsys.readouterr().err
+    votes = FunctionJudge(lambda source, claim: True, name="voter", version="1", scale="binary")
+    assert ask(examples, votes).scales is None
+    versions = {FunctionJudge(is_odd, version="1", scale=scale).version for scale in (None, "1-5", "5-1")}
+    assert len(versions) == 3, "an answer on one scale is none on another"
     with pytest.raises(InputError, match="`scale` must be one of"):
         FunctionJudge(len, name="grade", scale="up to five")
 
@@ -206,6 +220,21 @@ def test_one_that_raises_has_failed_there(capsys):
     assert told.count("ValueError: a tenth") == 1
     assert "fails_on_tenths" in told.splitlines()[-1]
     assert "3 of 40 failed" in told.splitlines()[-1]
+
+
+def test_many_failures_are_no_silence_of_a_server(capsys):
+    """A count of attempts without an answer would say nothing that the first failure and the end do not."""
+
+    @deep.judge(version="1")
+    def fails_later(source, claim):
+        if claim != "claim 0":
+            raise ValueError("later")
+        return True
+
+    ask(EXAMPLES, fails_later)
+    told = capsys.readouterr().err
+    assert "39 of 40 failed" in told
+    assert "got no answer" not in told
 
 
 class WordlessError(Exception):

@@ -76,7 +76,7 @@ def test_what_to_keep(card):
     worse = replace(outer, loss_increase=0.049, increase_ci=(0.001, 0.096))
     assert "That is worse" not in "".join(lines)
     choice = lines_of(card, keep=("fair", "good"), drop=("coin",), outer=worse)[1]
-    assert choice.endswith(" That is worse than all of them beyond chance: keep all until more labels show otherwise.")
+    assert choice.endswith(" All judges together do better, beyond chance. Keep all until more labels show otherwise.")
     lines = lines_of(card, keep=("fair", "good", "coin"), drop=(), outer=outer)
     assert next(line for line in lines if line.startswith("Keep")) == "Keep fair, good, coin."
 

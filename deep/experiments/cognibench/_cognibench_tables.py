@@ -330,9 +330,9 @@ def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str)
     Parameters
     ----------
     turns : sequence of Turn
-        With the labels of their sentences.
+        With the published labels of their sentences.
     methods : sequence of Method
-        Their findings stand in the same order as the turns.
+        Those with verdicts are shown beside the published labels; their findings are in the order of the turns.
     by : {'position', 'turn'}
         The number of the turn, from 0; or the part of the turn, of `N_POSITIONS`, from 0.
     level : str
@@ -465,7 +465,7 @@ def draw_figures(frames: Mapping[str, pd.DataFrame], counts: Mapping[str, int]) 
     Parameters
     ----------
     frames : mapping of str to DataFrame
-        Tables by the names of their figures.
+        The tables of the run by name, such as ``rates-by-turn``.
     counts : mapping of str to int
         As `counts_of` returns them.
     """

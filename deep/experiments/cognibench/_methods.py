@@ -35,13 +35,13 @@ class Method:
     Parameters
     ----------
     group : {'constant', 'NLI', 'spans', 'direct', 'tiered', 'auto', 'printed prompt'}
-        Where its verdicts come from.
+        What kind of method it is: the column ``group`` of the tables.
     name : str
         As a table's row calls it.
     model : str
         Empty for a constant.
     found : sequence of sequence of (bool or None)
-        Whether each sentence is hallucinated, a row a turn; None where nobody said.
+        Whether it calls each sentence hallucinated, a row a turn; None where it leaves that open.
     verdicts : sequence of sequence of SentenceVerdict, optional
         Where the method says more than hallucinated or not.
     unaligned : tuple of str

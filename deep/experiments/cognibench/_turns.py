@@ -33,7 +33,7 @@ class Turn:
     Parameters
     ----------
     turn_id, dialogue_id : str
-        Which turn of which dialogue.
+        Ids of the turn and of its dialogue; of an example that was voted on, those of the example and its document.
     source : str
         The text that the dialogue is about, and the dialogue before the response.
     response : str
@@ -313,7 +313,7 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[T
     examples : str
         The file or the benchmark that was voted on.
     votes : sequence of str
-        Paths of tables of votes.
+        Paths of tables of votes, beside which the labels of sentences lie.
     voter : str, optional
         The column, where several judges of sentences voted.
 

@@ -52,7 +52,7 @@ def given_verdicts(
     examples : Examples
         Each with a label.
     names : dict
-        Short names by voter.
+        The name of a prompt's column by its id; a prompt that is not named keeps its id.
     votes : sequence of str
         Vote files; a voter that several of them hold has a run in each.
     judges : sequence of Judge
@@ -477,7 +477,7 @@ def model_votes(model: "Model", votes: VoteMatrix, *, allow_missing: bool = Fals
     Parameters
     ----------
     model : Model
-        Fitted on other datasets.
+        Gives each item P, and decides by its own rule.
     votes : VoteMatrix
         Its columns are matched by name.
     allow_missing : bool, default=False

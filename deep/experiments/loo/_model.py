@@ -40,11 +40,11 @@ class LooOutcome:
     ensembler : str
         Its registered name.
     recipe : str
-        deep's or the paper's.
+        ``deep`` or ``paper``.
     scored : list of (Candidate, dict)
         Chains that could be fitted, with their metrics.
     warning : str or None
-        What went wrong with some of them.
+        Why some or all chains could not be fitted; None where nothing went wrong.
     seconds : float
         Of processor time, on all datasets held out together.
     """
@@ -68,7 +68,7 @@ def run_tasks(
     targets : sequence of TestCells
         The datasets that are held out together.
     options : LooOptions
-        Processes, seed and what else a run is asked.
+        Its `n_jobs`, `netcal`, and the bins, resamples and seed of the metrics are used.
     step : callable
         Called after each task.
 
@@ -133,7 +133,7 @@ def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence
     split : HoldOut
         The dataset held out, and the training rows.
     target : TestCells
-        Its patterns, of which each chain has given P.
+        The held-out rows by pattern of votes; each chain has a P for every pattern.
     scored : mapping of str to sequence of (Candidate, dict)
         The chains by recipe.
 
@@ -174,13 +174,13 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
     Parameters
     ----------
     fitted : Model
-        On the training rows.
+        Fitted on the training rows.
     scores : Scores
         Of the held-out rows, in their order.
     test : VoteMatrix
         The held-out rows, with labels where there are any.
     options : LooOptions
-        What the run was asked.
+        Its recipe, and the bins, resamples and seed of the metrics are used.
     """
     chosen = cast("dict[str, Any]", fitted.fit_report["chosen"])
     params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
@@ -228,7 +228,7 @@ def fit_model(
     scores : ScoreTable or None
         Aligned with the whole vote matrix.
     options : LooOptions
-        What the run was asked.
+        The chain that is asked for, whether families are left out whole (`unit`), and the seed are used.
     groups : ndarray of str, shape (n_train,)
         What training rows are left out with.
     fits, searched : optional

@@ -29,11 +29,11 @@ class Baseline:
     name : str
         As the tables call it.
     kind : {'best_judge_context', 'best_prompt', 'encoder', 'majority', 'other', 'prompt'}
-        What kind of rival it is.
+        Those with 'best' are chosen on training data, 'prompt' is any one judge, 'other' another way to learn P.
     decisions : ndarray of bool, shape (n_examples,)
         Whether it calls each held-out row consistent.
     threshold_from : {'center', 'test', 'train'} or None
-        Where the threshold of an encoder was learned; None of others.
+        Whence an encoder's threshold is: the centre of its range, test labels or training labels; None of others.
     threshold : float or None
         On the encoder's own scale; None of others.
     p : ndarray of float, shape (n_examples,), optional
@@ -123,7 +123,7 @@ def context_baseline(
     fits : mapping, optional
         As in :meth:`deep.model.Stack.fit`.
     random_state : int, default=0
-        Seed of the choice.
+        Seed of the stack's fit.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) 
     scores : ndarray of float, shape (n_examples,)
         NaN where there is no score; such rows are left out.
     y, w : ndarray, shape (n_examples,)
-        Labels, and weights of 0 or more.
+        Labels, 1 or 0, and weights of 0 or more.
     share : float, default=0.5
         What the consistent rows weigh in all: the best accuracy where such a share of them is consistent.
 
@@ -241,7 +241,7 @@ def compare_parts(
     prompt_fits : mapping, optional
         As `fits`, of the members fitted to the votes alone.
     n_bins, n_boot, random_state : int
-        Bins of the ECE, resamples of the intervals, and their seed.
+        Bins of the ECE, resamples of the intervals, and the seed of these and of the stacks' fits.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def compare(
     labels : ndarray of int8, shape (n_examples,)
         -1 where unknown; such rows are left out.
     baselines : sequence of Baseline
-        Their decisions are on the same rows.
+        Their decisions are on the same rows; those that need test labels are left out.
     n_boot : int
         Raised to 200 a test where it is less.
     random_state : int
@@ -377,7 +377,7 @@ class TestCells:
     patterns : ndarray of int8, shape (n_patterns, n_voters)
         Each distinct row of votes once.
     row_pattern : ndarray of int, shape (n_examples,)
-        Which pattern each row has.
+        The position in `patterns` of the pattern that each row has.
     counts : ndarray of int, shape (n_patterns, 2)
         Labeled rows by pattern and label; zeros where the dataset has no labels.
     """

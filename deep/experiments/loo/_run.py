@@ -91,7 +91,7 @@ def leave_one_dataset_out(
     n_datasets : int, default=1
         How many datasets are held out in turn; the tests are corrected for them.
     progress : callable, optional
-        Called with the number of fits that are done, and of all.
+        Called with the dataset's name and a number of steps; what it returns is called after each step.
 
     Returns
     -------

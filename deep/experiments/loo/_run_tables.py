@@ -423,7 +423,7 @@ class PublishedBaseline:
     method : str
         As the paper names it.
     dataset : str
-        One of the paper's four.
+        One of the paper's four, as deep names it: ``aggrefact-xsum``.
     balanced_accuracy : float
         In [0, 1].
     margin : float

@@ -30,17 +30,17 @@ class PublishedFigure:
     Parameters
     ----------
     table : {'2', '4', '5'}
-        Which table it stands in.
+        The number of the table in the paper.
     dataset : str
-        One of the paper's four.
+        One of the paper's four, as deep names it: ``aggrefact-xsum``.
     ensembler : str
-        As the paper names it.
+        As deep registers it: ``LGBM``.
     n_prompts : {3, 5, 9}
-        Prompts in the subset.
+        How many prompts' votes are combined.
     calibrator : str or None
         None: before calibration.
     metric : {'balanced_accuracy', 'ece'}
-        What the table shows.
+        What `value` measures, the same in all of a table.
     value : float
         In [0, 1].
 
@@ -65,7 +65,7 @@ def published_table(number: str) -> tuple[PublishedFigure, ...]:
     Parameters
     ----------
     number : {'2', '4', '5'}
-        Which table.
+        The number of the table in the paper.
 
     Returns
     -------

@@ -39,7 +39,7 @@ def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame
     Parameters
     ----------
     figures : DataFrame
-        One row a published figure.
+        As :func:`paper_tables` returns it: published figures and those of this run.
     votes : str or list of str
         Where the votes come from.
 

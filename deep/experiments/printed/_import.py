@@ -92,7 +92,7 @@ class ImportedPrompt:
     Parameters
     ----------
     id : str
-        Of the prompt, as ``--prompt`` takes it.
+        Id of the prompt; its file is ID.toml, whose path ``--prompt`` takes.
     verified : bool
         Whether the print of every passage fits.
     differs : tuple of (str, str)
@@ -114,9 +114,9 @@ class PaperImport:
     Parameters
     ----------
     paper : str
-        Which paper.
+        The paper's name, as :func:`import_prompts` takes it.
     prompts : tuple of ImportedPrompt
-        Those that could be cut out, in the paper's order.
+        Those whose passages were all found, in the order of papers.toml.
     missing : mapping of str to tuple of str
         The ids of the files that could not be made, with the headings of the passages that were not found.
     """
@@ -140,7 +140,7 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     Parameters
     ----------
     paper : {'cognibench', 'deep', 'fect', 'probe'}
-        Which paper.
+        The paper whose prompts are cut out; `deep` is the one that this package follows.
     path : str or Path
         The text of the PDF, as ``pdftotext`` and its like write it.
 

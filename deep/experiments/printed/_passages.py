@@ -282,9 +282,9 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     Parameters
     ----------
     text : FoldedText
-        The paper's text, its white space folded.
+        The text of the paper, folded to letters, digits and blanks.
     wanted : Print
-        How the passage begins and ends in print.
+        Hashes of the passage as it is printed, and where its lines break.
     heading : str
         A regular expression; the passage begins behind it.
     following : sequence of str

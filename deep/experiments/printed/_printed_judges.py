@@ -25,7 +25,7 @@ class PrintedSteps:
     Parameters
     ----------
     id : str
-        As ``--prompt`` takes it.
+        The file's `id`, else its name without suffix; a judge of it is ``printed:`` and the id.
     follows : str
         The paper and where in it they stand, and whether they were verified.
     steps : mapping of str to mapping
@@ -56,7 +56,7 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]], *, some: b
     Parameters
     ----------
     path : str or Path
-        Of the file.
+        Path of the TOML file.
     wanted : mapping of str to sequence of str
         The steps that the file must hold, each with the placeholders that its messages may and must hold.
     some : bool, default=False
@@ -118,7 +118,7 @@ def reworded(program: Program[T], printed: PrintedSteps) -> Program[T]:
     program : generator
         Its questions are of :class:`TextQuestion`, whose texts the printed prompts are filled with.
     printed : PrintedSteps
-        What is asked in place of deep's own words.
+        The prompts of the steps that are asked in place of deep's own words.
 
     Returns
     -------

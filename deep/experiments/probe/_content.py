@@ -32,7 +32,7 @@ class Rejected:
     Parameters
     ----------
     step : str
-        The step of the method that it was written for.
+        The step that failed, such as ``invent``, ``insert`` or ``decompose``.
     why : str
         A few words, the same for the same cause.
     """
@@ -176,7 +176,7 @@ def read_insertions(edited: str, base: str, code: str, count: int) -> tuple[str,
     base : str
         What must remain without the additions, but for white space.
     code : str
-        The tag's name, short enough for no text to have it.
+        Letters and digits behind the number in each tag, such as ``0a``; they stand in none of the texts.
     count : int
         How many additions there must be.
 

@@ -39,9 +39,9 @@ class Observed:
     found : dict of str to list of Excerpt, or to str
         By claim: the evidence, or why there is none.
     verdicts : dict of (str, Excerpt) to Judgment
-        Each claim's verdict on each excerpt.
+        By the text of a claim and an excerpt: whether the excerpt establishes the claim.
     checked : list of CheckedClaim
-        The claims with the state that their evidence gives them.
+        The claims with the state that their evidence and its verdicts give them.
     direct : list of (int, int), or str
         Spans that the direct prompt gives; a reason where there is no answer, None where it was not asked.
     alike : mapping of (str, str) to float
@@ -152,9 +152,9 @@ class Measure:
     Parameters
     ----------
     step, name, task : str
-        The step, the measure's name, and the task; 'all' for the mean over tasks.
+        The step, the measure's name, and the task; ``overall``: the cases of all tasks together.
     hits, total : int
-        How often it was right, and of how many.
+        The cases that the measure counts (of ``no_answer`` failures), and all cases that it could count.
     """
 
     step: str
@@ -215,7 +215,7 @@ def measure(pairs: Sequence[tuple[Sample, Observed]], stage: str, match: str) ->
     Parameters
     ----------
     pairs : sequence of (Sample, Observed)
-        Each sample with what a model gave on it.
+        Each sample with the output of one model on it.
     stage : str
         The one that was run; ``all`` gives the measures of every step.
     match : {'semantic', 'normalised', 'exact'}
@@ -427,7 +427,7 @@ def with_alike(
     observed : mapping of str to sequence of Observed
         By LLM, in the order of `samples`.
     samples : sequence of Sample
-        Those that the observations are of.
+        The samples that each LLM was observed on.
     encoder : EmbeddingJudge
         All claims are embedded at once.
     similar : float

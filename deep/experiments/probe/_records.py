@@ -77,19 +77,19 @@ class Sample:
     Parameters
     ----------
     article_id, source : str
-        Which article, and its text.
+        Id of the article, and its text.
     task : str
         One of `TASKS`.
     complexity : int
         0 for clean base content, else the number of invented facts worked in.
     response : str
-        A summary or an answer, errors and all.
+        A summary, an answer or a text in another style, with the invented facts in it.
     style, question : str, optional
         Of style transfer, and of question answering.
     insertions : tuple of Insertion
-        The errors that were put into the response.
+        The invented facts, each with its span of the response; as many as `complexity`.
     claims : tuple of GoldClaim
-        The claims of the response, with their labels.
+        The claims of the response, each with one of `LABELS` and its excerpts.
     """
 
     article_id: str

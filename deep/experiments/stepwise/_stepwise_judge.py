@@ -220,7 +220,7 @@ def decompose(response: str, log: list[LLMReply | None]) -> Program[list[Claim] 
     Parameters
     ----------
     response : str
-        A summary or an answer.
+        The text that is taken apart.
     log : list
         The reply is appended to it.
 

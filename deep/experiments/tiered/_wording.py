@@ -94,7 +94,7 @@ def read_tags(
     reply : str
         The text with tags in it. Tags may be lost, nested or in another order, and the wording may differ.
     sentences : sequence of str
-        Those that the question has marked, in their order.
+        All that are to be labeled, in their order; each gets a label or None.
     labels : collection of str
         The names of the tags that count.
     marks : collection of str, optional
@@ -179,7 +179,7 @@ def closest(text: str, sentences: Sequence[str], *, last: bool = False) -> int |
     text : str
         In lower case and with single blanks, as are the sentences.
     sentences : sequence of str
-        Among which it is looked for.
+        Those to choose from.
     last : bool, default=False
         Look for the sentence that it ends with.
 
@@ -417,11 +417,11 @@ class Contrast:
     Parameters
     ----------
     task : {'check', 'grounded', 'irrefutable', 'support', 'tier', 'type'}
-        The question of the judge that the sentence is for.
+        The question of the judge beside which it is shown as an example.
     material : str
         What the sentence is to be judged from.
     sentence : str
-        The sentence in question.
+        The sentence that `right` is the label of.
     right, wrong : str
         Labels of the task.
     why : str
@@ -514,7 +514,7 @@ def messages_of(
     task : str
         One of `EVERY_LABEL`, or ``list``, which marks nothing.
     material : Material
-        The source, the response and the marks of its sentences.
+        The source, and as its claim the response.
     marks : mapping of (int, int) to str
         Span of the claim to the name of the tags around it.
     contrasts : sequence of Contrast

@@ -248,7 +248,7 @@ class TokenizedText:
     Parameters
     ----------
     text : str
-        Of a source or a claim.
+        A source, a claim or a question; a lone surrogate in it becomes "?".
 
     Attributes
     ----------
@@ -342,7 +342,7 @@ class Pair:
     Parameters
     ----------
     source, claim : TokenizedText
-        Both texts, taken apart once.
+        Both as sentences, words and stems.
     question : TokenizedText, optional
         What the claim answers: its words are new in the claim no more.
     """

@@ -51,7 +51,7 @@ def export_plan(
     Parameters
     ----------
     plan : Plan
-        Its requests are those of ``deep ask``.
+        The requests are those that ``deep ask`` would send for it.
     options : AskOptions
         With the class ``exported`` in `retry_failed`, requests of earlier files are given up on first.
     folder : Path
@@ -59,7 +59,7 @@ def export_plan(
     limits : (int, int)
         The most requests and the most bytes of one file; a request larger than that has a file of its own.
     progress : callable, optional
-        Called with the counts, as they grow.
+        Called with an :class:`deep.asking.AskProgress` at every 500th request.
 
     Returns
     -------
@@ -89,11 +89,11 @@ def import_results(
     plan : Plan
         The one whose requests were exported; results of other requests are counted and left.
     options : AskOptions
-        Which ledger.
+        Ledger, endpoint, prices and `retry_failed`; nothing is asked.
     folder : Path
-        With the files of results.
+        Looked through, with all folders in it, for ``.jsonl`` files of results.
     progress : callable, optional
-        Called with the counts, as they grow.
+        Called with an :class:`deep.asking.AskProgress` at every 500th request.
 
     Returns
     -------

@@ -64,7 +64,7 @@ class BatchExporter(Session):
     endpoint : str
         The endpoint's name.
     folder : Path
-        Where the files are written.
+        Where the files are written; made where there is none.
     most_requests, most_bytes : int
         Of one shard.
 
@@ -213,7 +213,7 @@ class BatchImporter(BatchSession):
     ledger, client, parse, terms, gate, tally
         As of a session; nothing is sent.
     results : FileResults
-        Opened on the files.
+        The results in the files, to be looked up by request.
 
     Attributes
     ----------

@@ -193,7 +193,7 @@ class FileResults:
         A folder is looked through with all folders in it; batch files of requests, which may lie there too, are passed
         over.
     redact : Redactor
-        Takes keys out of errors before they are kept.
+        Takes API keys out of every line that is read.
 
     Attributes
     ----------
@@ -333,9 +333,9 @@ class Standing:
     Parameters
     ----------
     row : RequestRow
-        As the ledger has it.
+        The request's row in the ledger.
     exported : bool
-        Whether it waits for results of a file.
+        Whether it is in an exported file, whose results are waited for.
     replies : list of str
         As JSON; those kept beside the one that counts among them.
     least : int

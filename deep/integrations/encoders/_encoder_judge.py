@@ -170,7 +170,7 @@ def fitting_spans(text: str, count: Count, budget: int, spans: Sequence[Span] | 
     Parameters
     ----------
     text : str
-        A source, whole.
+        The whole text, in which spans are (start, end) in characters.
     count : callable
         Gives the number of tokens of each of several texts.
     budget : int

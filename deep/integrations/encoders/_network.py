@@ -154,13 +154,13 @@ class Network:
     model_id : str
         The hub id, or the folder's name.
     folder : Path
-        The model's files.
+        Where the model's files are.
     fingerprint : str
         SHA-256 of configuration, tokenizer and weights.
     max_tokens : int
         The longest input, special tokens counted.
     batch_size : int
-        Pairs that are run at once.
+        Texts, or pairs of texts, that are run at once.
     """
 
     tokenizer: "PreTrainedTokenizerBase"

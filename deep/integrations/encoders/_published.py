@@ -29,7 +29,7 @@ class CheckerJudge(PairJudge):
     Parameters
     ----------
     network : Network
-        Loaded, with its tokenizer.
+        The loaded model, with its tokenizer; it gives the logits of two answers.
     threshold : float
         In [0, 1].
 

@@ -136,7 +136,7 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     model : Model
         Of at most 10 voters.
     out : Path
-        A CSV or Parquet file, by its ending.
+        The file to write, in the form that `to` names, whatever its ending.
     to : {'csv', 'parquet', 'sql'}
         SQL is CREATE TABLE and INSERT statements that any database with doubles reads, and an example of the join.
     name : str, default='deep_model'

@@ -93,7 +93,7 @@ class Moments:
     model : str or None
         The checksum of the model whose sums these are; None where cells are held, which fit any model of the voters.
     datasets : mapping of str to DatasetMoments
-        By the names of the datasets.
+        The moments of each dataset, by its name.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def moments_of_votes(
     Parameters
     ----------
     model : Model
-        Its voters say what is counted.
+        Its patterns of votes are counted where it has a table of them; else the P of its parts is summed.
     votes : ndarray, shape (n_examples, n_voters)
         In the order of the model's voters, as :meth:`Model.select` gives them: 1, 0, or -1 for none.
     datasets : sequence of str, length n_examples
@@ -218,7 +218,7 @@ def moments_of_batch(
     Parameters
     ----------
     model : Model
-        Its voters say which columns are counted.
+        Its voters name the columns; what is counted is as in :func:`moments_of_votes`.
     batch : RecordBatch or Table
         With a column for each voter and score of the model.
     dataset : str, optional
@@ -295,7 +295,7 @@ def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None)
     model : Model
         Of any dataset.
     moments : Moments
-        Of one dataset.
+        Counted for this model, on one dataset or several.
     dataset : str, optional
         Needed where the moments are of several.
 
@@ -429,7 +429,7 @@ def read_moments(path: str | Path) -> Moments:
     Parameters
     ----------
     path : path
-        Of the file.
+        Of a file that :func:`save_moments` wrote.
 
     Raises
     ------
@@ -538,7 +538,7 @@ class BatchColumns:
     Parameters
     ----------
     batch : RecordBatch or Table
-        With a column for each voter.
+        Its columns are read by name, and each name must stand there once.
 
     Examples
     --------

@@ -149,7 +149,7 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     paths : sequence of str or Path
         Files of one tool, or of several.
     options : ForeignOptions, optional
-        Columns and words that the user has told.
+        What the files do not say of themselves, such as columns and words. Default: nothing.
 
     Raises
     ------

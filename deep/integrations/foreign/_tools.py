@@ -342,7 +342,7 @@ def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, perso
     Parameters
     ----------
     tool : Tool
-        The one whose log has the record.
+        The tool that wrote the record; it says where the answers stand.
     known : mapping
         The record, as `flat` has it.
     question : str, optional

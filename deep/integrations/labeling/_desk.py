@@ -47,11 +47,11 @@ class LabelDesk:
     Parameters
     ----------
     subject : LabelSubject
-        What is labeled, and in which order.
+        The dataset whose items are labeled, with its votes, model and texts.
     log : LabelLog
         With a queue.
     files : LabelFolder
-        Where the answers are kept.
+        The paths of the log and of the two tables that are written from it.
     rest : list of Item
         Items that were drawn and are laid out, a few hundred at a time, as people come to them.
     problem : str
@@ -309,7 +309,7 @@ def open_label_desk(
     Parameters
     ----------
     subject : LabelSubject
-        What is labeled, and in which order.
+        The dataset whose items are labeled, with its votes, model and texts.
     out : path, default='labels.csv'
         See :class:`LabelFolder`.
     n : int, default=30
@@ -317,7 +317,7 @@ def open_label_desk(
     double : int, default=0
         How many of them two people are to label.
     random_state : int, default=0
-        Seed of the draw of items, the first time.
+        Seed of the draw of items, at first and whenever `n` adds some.
 
     Raises
     ------
@@ -413,7 +413,7 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":
     Parameters
     ----------
     desk : LabelDesk
-        Open, with its log.
+        Of :func:`open_label_desk`, open for as long as the application serves.
     person : str, optional
         The name with which the page begins.
 

@@ -45,7 +45,7 @@ class Annotations:
     Parameters
     ----------
     columns : list of str
-        The head of the file.
+        The names of the file's columns, in its order.
     rows : list of dict
         The file's own cells.
     marks : dict of (item, annotator) to dict
@@ -118,7 +118,7 @@ def rating_table(
     Parameters
     ----------
     marks : iterable of (item, annotator, mark)
-        One triple a mark.
+        Names, and 1, 0 or -1 (none); of two marks at one place the last one counts.
     items, annotators : sequence of str
         The rows and the columns.
 
@@ -309,7 +309,7 @@ class LabelEvent:
         ``queue`` puts the item among those to be labeled; ``show`` gave it to the person; ``undo`` takes back the
         person's label or skip of it; ``reveal`` showed the person votes, P and the labels of others.
     dataset, item_id : str
-        Which item it is.
+        The item's dataset, and its id there.
     person : str, default=''
         Nobody for ``queue``.
     label : int, default=-1
@@ -346,7 +346,7 @@ class GivenAnswer:
     label : int or None
         1, 0, -1 (cannot be decided) or None (skipped).
     note, time : str
-        What the person wrote beside it, and when.
+        What the person wrote beside it; when, by ISO 8601.
     after_reveal : bool
         Whether the person had looked at votes, P and the labels of others before.
     """
@@ -520,7 +520,7 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     Parameters
     ----------
     book : AnswerBook
-        All answers of the log.
+        Of the log; labels that it was ever given, also those taken back, are no others'.
     labels, annotations : Path
         The tables that are about to be written over.
 

@@ -344,7 +344,7 @@ def label_proposal(fitted: Model, target: Target, n: int, *, random_state: int =
     n : int
         Items to propose.
     random_state : int, default=0
-        Seed of the draw.
+        Seed of the draw of items, and of the simulations that `labels_needed` comes from.
 
     Returns
     -------

@@ -30,9 +30,9 @@ class AnswerPair:
     Parameters
     ----------
     item_id, dataset : str
-        Which question, of which dataset.
+        The id of the pair, which its dataset has once, and the name of the dataset.
     a, b : str
-        Names of the two systems that answered.
+        The texts of the two answers.
     question, source : str
         Either may be empty.
     label : {1, 0, None}
@@ -253,7 +253,7 @@ def order_cards(joined: JoinedPairs, pairs: Sequence[AnswerPair] = (), level: fl
     Parameters
     ----------
     joined : JoinedPairs
-        Both orders of each pair, side by side.
+        The joined votes, and those of both orders that they come from.
     pairs : sequence of AnswerPair
         Their texts, for the bias of length.
     level : float, default=0.9
@@ -296,7 +296,7 @@ def paired_difference(only_one: int, only_other: int, n: int, level: float) -> t
     only_one, only_other : int
         How many count for the one alone, and for the other alone.
     n : int
-        Things that both proportions are of.
+        The number of things that both proportions are of; of 0 all is NaN.
     level : float
         Coverage of the interval, in (0, 1).
     """

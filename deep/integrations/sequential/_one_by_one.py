@@ -227,19 +227,19 @@ class OneByOne:
     Parameters
     ----------
     model : Model
-        Fitted by deep; its voters are those to ask.
+        It gives P of every pattern of votes; its voters are the judges.
     plan : Plan
         The requests of the whole panel.
     columns : tuple of PlannedVoter
         One for each voter of the model, in its order.
     prices : Prices
-        Dollars or seconds of each voter.
+        Of one question to each voter, in dollars or, where those are not known, in calls.
     policy : AskingPolicy
-        When to ask on, and whom.
+        Says which judge to ask next, and when to stop.
     error_cost : float or None
         Price of a wrong decision, in the unit of `prices`; None: asking stops where no vote could change the decision.
     options : ScoreOptions
-        The share and the format of what is written.
+        The share of consistent items, and whether judges of another version or model are taken.
     """
 
     model: Model

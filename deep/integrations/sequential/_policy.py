@@ -138,7 +138,7 @@ class AskingPolicy:
         Parameters
         ----------
         votes : array-like of shape (n_examples, k)
-            1, 0 and -1 for none.
+            Of all judges on each row: 1, 0, or -1 for none.
         table : ndarray of float, shape (3**k,)
             Of the whole panel.
         heard : sequence of int, optional

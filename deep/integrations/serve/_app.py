@@ -128,7 +128,7 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     Parameters
     ----------
     model : Model
-        It keeps a summary of its training votes.
+        The votes are compared with its training cells, and several are scored by it.
     body : mapping
         `votes`: a list of items, each a list of 1, 0 or null in the order of the model's judges.
     prior : float, optional
@@ -178,9 +178,9 @@ class ServedFile:
     Parameters
     ----------
     model : Model
-        Read from the file.
+        As it was read; a file of another checksum counts as changed.
     path : Path
-        Of the file.
+        Where it was read, and is looked at again.
     """
 
     def __init__(self, model: Model, path: Path) -> None:
@@ -276,7 +276,7 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     model : Model
         Gives every claim its P.
     options : CheckOptions, optional
-        Whether judges are asked, and within which limits.
+        Prior, judges and limits; by default a model whose judges ask an LLM is refused.
 
     Raises
     ------
@@ -378,7 +378,7 @@ class AgentDoor:
     Parameters
     ----------
     served : Model
-        The model behind the tools.
+        The model by which the tools score; the checker's own.
     checker : Checker
         What answers ``/v1/check``: its budget, ledger and bounds are those of the tools.
 

@@ -235,7 +235,7 @@ class Checker:
     model : Model
         Gives every pair its P.
     options : CheckOptions, optional
-        Whether judges are asked, and within which limits.
+        Prior, judges and limits; by default a model whose judges ask an LLM is refused.
 
     Raises
     ------

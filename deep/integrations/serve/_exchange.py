@@ -28,7 +28,7 @@ class WebError(Exception):
     message : str
         One line for people, without any text of the request.
     headers : mapping of str to str, optional
-        Sent with the answer.
+        HTTP headers of the answer, such as ``retry-after``.
     more : mapping, optional
         JSON values beside `code` and `message`.
 
@@ -279,7 +279,7 @@ def read_json(body: bytes) -> object:
     Parameters
     ----------
     body : bytes
-        As it came.
+        The body of a request, in UTF-8.
 
     Raises
     ------

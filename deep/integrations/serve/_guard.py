@@ -108,7 +108,7 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
     Parameters
     ----------
     path : Path or None
-        ``--token-file``; None where it is not given.
+        The file that holds the token, ``--token-file``; it comes before ``DEEP_TOKEN``.
     host : str
         The address to listen at.
     say : callable, default: a line on standard error
@@ -231,7 +231,7 @@ class Guard:
     app : ASGI application
         What the guard stands in front of.
     options : ServerOptions, optional
-        Default: loopback, without a token.
+        Default: port 8000 of loopback, without a token.
     say : callable, optional
         Called with the one line that tells of a ticket that was used, or of an error of the application.
     port : int, default=0

@@ -80,7 +80,7 @@ def likeness(model: Model, votes: Sequence[int]) -> Likeness:
     Parameters
     ----------
     model : Model
-        It keeps the patterns of its training votes.
+        The votes are compared with its training cells.
     votes : sequence of int
         1 consistent, 0 inconsistent, -1 no vote, in the order of the model's voters.
 

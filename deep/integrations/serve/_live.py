@@ -42,7 +42,7 @@ class LiveAsker:
     plan : Plan
         Its judges, LLMs and endpoint; its examples are not looked at.
     options : AskOptions
-        Where to ask, and within what limits.
+        Ledger, endpoint and limits; without `batch`.
 
     Raises
     ------

@@ -53,11 +53,11 @@ def run_server(
     Parameters
     ----------
     app : ASGI application
-        What is served.
+        What is served, behind a :class:`Guard`.
     options : ServerOptions, optional
-        Default: loopback, without a token.
+        Default: port 8000 of loopback, without a token.
     say : callable, default: a line on standard error
-        Told the address once the server listens.
+        Called with a line of text at the end, where a ticket was used, and where the application raised.
     path : str, default='/'
         The page whose address is printed.
 
@@ -98,7 +98,7 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
     Parameters
     ----------
     app : ASGI application
-        What is served.
+        What is served, behind a :class:`Guard`.
     options : ServerOptions, optional
         Default: loopback, at any port that is free.
 

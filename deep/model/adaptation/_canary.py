@@ -49,7 +49,7 @@ class Canary:
         The chance of labels that disagree at least as much, if P is right up to a small tolerance. Below 0.05: the
         model should not be trusted on this dataset as it is.
     n_labels : int
-        Labeled items that have a P.
+        Items with a label of 0 or 1.
     statistic : float
         Score statistic: how strongly the labels ask for another intercept and slope of the log-odds.
     expected, observed : float
@@ -94,7 +94,7 @@ def canary(
     n_draws : int, default=2000
         Label sets simulated under the null hypothesis.
     random_state : int, default=0
-        Seed of the simulated labels.
+        Seed of the simulated labels, and of the errors of P that `misfit` tolerates in them.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def labels_needed(
     powers : sequence of float, default=(0.5, 0.8, 0.9)
         Shares of draws in which such a dataset is to be found.
     random_state : int, default=0
-        Seed of the simulated labels.
+        Seed of the draws of items and their labels, and of the errors of P that `misfit` tolerates.
 
     Returns
     -------
@@ -358,7 +358,7 @@ def propose_labels(
     labeled : array-like of int, default=()
         Positions of items that have a label already.
     random_state : int, default=0
-        Seed of the draw.
+        Seed of the draw of items.
 
     Returns
     -------

@@ -198,7 +198,7 @@ class FewLabels:
         y_true : array-like of shape (n_labels,)
             Labels 0/1.
         sample_weight : array-like of shape (n_labels,), optional
-            Default: all the same.
+            How many labels each row counts as; default: one each.
         documents : array-like of shape (n_labels,), optional
             The document of each row; default: each row has its own.
         judges : ndarray of float, shape (n_labels, n_judges), optional
@@ -380,9 +380,9 @@ class Correction:
         Parameters
         ----------
         misfit : Misfit
-            How far P was off on the training datasets.
+            What training datasets tell of intercept and slope on a new one: their prior.
         prior : PriorEstimate
-            As estimated without labels.
+            The share and the line of P, as estimated without labels.
         p : ndarray of float, shape (n_examples,)
             P(consistent) of all items at equal class weights.
         labels : array-like of shape (n_examples,)
@@ -564,9 +564,9 @@ class BelievedPrior:
     Parameters
     ----------
     rule : PriorRule
-        Estimates the share from votes alone.
+        Estimates share and intercept from the dataset's profile, so from votes alone.
     belief : Belief
-        What people believe of the share.
+        What the user believes of the share; every estimate is joined to it.
     """
 
     rule: PriorRule

@@ -429,7 +429,7 @@ def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str
     stream : sequence of VoteRates
         In order, the last one the newest; a judge that an earlier one lacks is compared from where it came.
     alpha : float
-        The most false alarms, as a share, over all looks together.
+        In (0, 1): the largest share of unchanged streams that ever have an alarm, over all looks.
     """
     positive, coverage = (stream[-1][statistic] for statistic in ("positive", "coverage"))
     bets = {(PANEL, "positive"): PANEL_BET}

@@ -33,7 +33,7 @@ class LeftOut:
     Parameters
     ----------
     score : ndarray of float, shape (n_points,)
-        Log-odds at the points.
+        The member's log-odds at each point.
     ones, zeros : ndarray of float, shape (n_points,)
         Weight of label 1 and of label 0 at each point.
     """
@@ -103,9 +103,9 @@ def fit_alignment(datasets: list[LeftOut], *, use_context: bool) -> Alignment:
     Parameters
     ----------
     datasets : list of LeftOut
-        One or more, with both classes between them.
+        One or more, each with labels of both classes.
     use_context : bool
-        Whether the mean over the dataset enters.
+        Whether the log-odds of a dataset's mean P enter; else their effect is 0.
 
     Notes
     -----
@@ -142,7 +142,7 @@ def newton_logistic(design: Floats, ones: Floats, zeros: Floats, *, centre: Floa
     Parameters
     ----------
     design : ndarray of shape (n_points, n_coefficients)
-        One row a point; the first column is ones.
+        One row a point and one column a coefficient; no intercept is added.
     ones, zeros : ndarray of shape (n_points,)
         Weight of label 1 and of label 0; the loss is divided by their sum.
     centre : ndarray of shape (n_coefficients,)
@@ -173,7 +173,7 @@ def laplace(
     Parameters
     ----------
     design : ndarray of shape (n_labels, n_coefficients)
-        Rows of labeled items.
+        One row a labeled item, with the columns that `coef` multiplies.
     labels, weights : ndarray of shape (n_labels,)
         0 or 1, and how much each counts.
     coef : ndarray of shape (n_coefficients,)
@@ -304,7 +304,7 @@ class LeftOutRows:
     Parameters
     ----------
     log_odds : ndarray of float, shape (n_examples,)
-        By a fit that never saw the dataset.
+        Of P by a fit that never saw the dataset; for :func:`learn_misfit` at the estimated prior.
     ones, zeros : ndarray of float, shape (n_examples,)
         Weight of label 1 and of label 0.
     cell : ndarray of int, shape (n_examples,)
@@ -366,7 +366,7 @@ class Misfit:
         Parameters
         ----------
         log_odds : ndarray of float, shape (n_examples,)
-            At equal class weights.
+            Of P at the estimated prior.
         counts : ndarray of float, shape (n_examples,), optional
             The bounds are those of the rate observed in so many rows; default: of the true rate.
 

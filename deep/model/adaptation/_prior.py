@@ -173,11 +173,11 @@ class Intercept:
         Parameters
         ----------
         profile : ndarray of shape (n_shifts,)
-            What the panel says of the dataset, in log-odds.
+            The log-odds of the mean P of the dataset by intercept, as :func:`profile_of` returns them.
         offset : float
             What the contexts add to the log-odds that the line is of, and to no log-odds of the profile.
         warning : str, optional
-            Said beside the share.
+            The warning of the result, for people; default: none.
 
         References
         ----------
@@ -209,7 +209,7 @@ class FixedPrior:
     Parameters
     ----------
     estimate : PriorEstimate
-        What is given for every dataset.
+        Returned for every dataset, with its share and its line of P.
     """
 
     estimate: PriorEstimate
@@ -393,7 +393,7 @@ class LearnedPrior:
     Parameters
     ----------
     across : AcrossPanels, optional
-        What other panels have shown; default: that of the shipped study.
+        How intercepts vary on other panels; default: as fitted across ten panels of real judges.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class JointShares:
     Parameters
     ----------
     estimate : ndarray of float, shape (n_systems,)
-        Of each system, in [0, 1].
+        The share of consistent items of each system, in [0, 1].
     covariance : ndarray of float, shape (n_systems, n_systems)
         Of the estimates about the true shares.
     sampling : ndarray of float, shape (n_systems, n_systems)

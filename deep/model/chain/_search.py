@@ -36,7 +36,7 @@ class GridResult:
     ensembler : BaseEnsembler
         Fitted on the whole training set with the winning parameters.
     params : dict
-        The values that won, by name.
+        The winning value of each parameter of the grid, by name.
     oof : ndarray of float, shape (n_patterns, n_folds)
         P(consistent) of each training pattern by the fit that left the fold out.
     score : float
@@ -67,7 +67,7 @@ def inner_score(p: Floats, training: TrainingSet, criterion: Criterion, weights:
     p : ndarray of float, shape (n_patterns, n_folds)
         P(consistent) by pattern and left-out fold.
     training : TrainingSet
-        Cells, weights and groups to leave out.
+        The cells that `p` is judged on, and the inner fold of each group.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
         Accuracy counts rows; the other two use `weights`, under which balanced accuracy is the mean over
         datasets. Log loss is negated, so that higher is better.
@@ -105,13 +105,13 @@ def grid_search(
     name : str
         A key of `ENSEMBLERS`.
     training : TrainingSet
-        Cells, weights and groups to leave out.
+        The cells to fit on, their weights, and the inner folds to leave out.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='log_loss'
-        What the best values do best in.
+        The inner score by which grid points are compared, as in :func:`inner_score`.
     grid : mapping of str to sequence, optional
         Default: the ensembler's `param_grid`.
     random_state : int, default=0
-        Seed of the ensembler.
+        Seed of the ensembler's fits, where it draws.
 
     Returns
     -------
@@ -183,14 +183,14 @@ def choose_subsets(
     Parameters
     ----------
     training : TrainingSet
-        Cells, weights and groups to leave out.
+        The cells of all voters, their weights, and the inner folds to leave out.
     sizes : sequence of int
         Numbers of voters; a size of at least the number of voters takes them all.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
         'auto' takes the better of mRMR and RFE for each size, by the inner `criterion` of logistic
         regression; mRMR by the loop of mrmr-selection where that is installed, else by the same of deep's own.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}, default='balanced_accuracy'
-        What a subset is judged by.
+        The inner score by which 'auto' compares two subsets of one size, as in :func:`inner_score`.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingS
     training : TrainingSet
         Of three folds or more.
     random_state : int
-        Seed of the ensembler.
+        Seed of the ensembler's fits, where it draws.
 
     Returns
     -------
@@ -323,9 +323,9 @@ class Candidate:
     Parameters
     ----------
     ensembler : str
-        Its registered name.
+        A key of `ENSEMBLERS`.
     params : dict
-        The grid point that won.
+        The winning value of each parameter of the grid, by name.
     subset : Subset
         Which voters, and how they were chosen.
     prompts : tuple of str
@@ -362,7 +362,7 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
     Parameters
     ----------
     candidates : sequence of Candidate
-        With their losses on the training data.
+        One or more; what they do on a target is not looked at.
     by : {'accuracy', 'balanced_accuracy', 'log_loss'}
         An inner score. Equals are decided by log loss, then by fewer voters, then by the order given.
     """
@@ -388,9 +388,9 @@ class ChainAttempt:
     Parameters
     ----------
     candidates : list of Candidate
-        Fitted, one a calibrator.
+        One for each of the calibrators, 'none' among them, that could be fitted.
     reason : str or None
-        Why some are missing; None where all are there.
+        Why there are none, or why some are missing; None where all are there.
     seconds : float
         Of processor time.
     """
@@ -407,13 +407,13 @@ class ChainTask:
     Parameters
     ----------
     ensembler : str
-        Its registered name.
+        A key of `ENSEMBLERS`.
     subset : Subset
         Which voters, and how they were chosen.
     training : TrainingSet
         Of all voters.
     recipe : Recipe
-        How it is fitted.
+        Says what the grid search maximises, and what calibrators are fitted on.
     calibrators : tuple of str
         Keys of `CALIBRATORS`, or 'none' for the ensembler's own probabilities.
     random_state : int
@@ -500,7 +500,7 @@ def chain_tasks(
     training : TrainingSet
         Cells of all voters.
     recipe : Recipe
-        How each chain is fitted.
+        Says how each chain is fitted, and by which criterion subsets are chosen.
     sizes : sequence of int or 'all'
         Numbers of voters.
     ensemblers : sequence of str
@@ -508,9 +508,9 @@ def chain_tasks(
     calibrators : sequence of str
         Keys of `CALIBRATORS`, or 'none'.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, default='auto'
-        How voters are chosen.
+        How voters are chosen for each size, as in :func:`choose_subsets`.
     random_state : int, default=0
-        Seed of the choice and of the fits.
+        Each task makes the seed of its fits from it; the choice of voters draws nothing.
     """
     # netcal counts rows: with weights its calibrators would silently answer another question.
     weighted = [name for name in calibrators if name in NETCAL_CLASSES and training.weighting != "uniform"]

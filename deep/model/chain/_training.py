@@ -34,7 +34,7 @@ class Recipe:
     Parameters
     ----------
     name : str
-        As ``--recipe`` takes it.
+        A key of `RECIPES`, as ``--recipe`` takes it.
     weighting : {'dataset', 'dataset-class', 'uniform'}
         What weighs the same in every fit and every inner score.
     criterion : {'accuracy', 'balanced_accuracy', 'log_loss'}
@@ -78,11 +78,11 @@ class ChainSpec:
     ensembler : str
         A key of `ENSEMBLERS`.
     params : mapping
-        Of the ensembler, by name.
+        Values of the ensembler's parameters, by name.
     calibrator : str or None
         A key of `CALIBRATORS`; None: the ensembler's own probabilities.
     random_state : int
-        Seed of the ensembler.
+        Seed of the ensembler's fits, where it draws.
     """
 
     recipe: str
@@ -189,7 +189,7 @@ class TrainingSet:
     fold_of : ndarray of int, shape (n_groups,)
         The inner fold of each group; folds are 0 .. n_folds - 1.
     weighting : {'dataset', 'dataset-class', 'uniform'}
-        What has the same weight in all.
+        What weighs the same: each group, each group x class, or each row, as in :func:`group_weights`.
     """
 
     cells: Cells
@@ -321,7 +321,7 @@ class KeptCells:
     group_by : {'dataset', 'fold'}
         What a row's weight is decided by; 'fold' where the inner folds are folds of rows.
     weighting : {'dataset', 'dataset-class', 'uniform'}
-        What has the same weight in all.
+        What weighs the same: each group, each group x class, or each row, as in :func:`group_weights`.
     """
 
     joint: Cells

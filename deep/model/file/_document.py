@@ -330,7 +330,7 @@ class Field:
     Parameters
     ----------
     key : str
-        As the JSON has it.
+        Its name in the file's JSON object.
     kind : JsonKind
         How its value is read and written.
     attribute : str, optional

@@ -29,7 +29,7 @@ def load(path: str | Path) -> Model:
     Parameters
     ----------
     path : path
-        Of the file.
+        Of a file that ``deep fit`` or :meth:`Model.save` wrote.
 
     Returns
     -------

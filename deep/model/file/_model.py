@@ -463,7 +463,7 @@ class Model:
         labels, documents : array-like of shape (n_examples,), optional
             1 or 0, and -1 where there is none, of items drawn at random; the document of each item.
         scores : array-like of shape (n_examples, n_scorers), optional
-            Scores beside the votes, where the model has scorers.
+            Of the judges `score_names` in their own units, where they do not stand in `votes`.
         target : str, default='target'
             The dataset's name.
         decide : str, optional

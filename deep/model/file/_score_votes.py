@@ -41,9 +41,9 @@ def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMat
     Parameters
     ----------
     model : Model
-        Its scales say which answers are scores.
+        The answers of its judges `score_names` are looked for.
     votes : VoteMatrix
-        The rows that are scored.
+        The items to score, whose rows the scores are joined to.
     paths : sequence of str
         Tables of scores; other columns of them are not read.
 
@@ -132,14 +132,14 @@ def score_file(
     Parameters
     ----------
     model : Model
-        Fitted by deep.
+        It gives each row its P; one adapted to a dataset keeps that dataset's contexts.
     paths : sequence of str
         Tables of votes. One Parquet file of any length is never held in memory: what P is made of, less than what is
         written, waits beside `out` until the contexts of its datasets are known.
     out : Path
-        Of the file to write, CSV or Parquet by its ending.
+        The file to write, CSV or Parquet by its ending; with `to` in that tool's format.
     options : ScoreOptions
-        The share, the decisions and the columns wanted.
+        The share of consistent items, where it is known, and whether columns may mismatch or be missing.
     scores : sequence of str, optional
         Tables of soft scores, where the model was fitted with some. Parquet files of the same items in the same order
         as the votes, or their very file, are not held in memory either; others are joined there.

@@ -227,7 +227,7 @@ def match_columns(
     Parameters
     ----------
     voters : sequence of Voter
-        Those of a model.
+        Those of a model; the result has an entry for each, in their order.
     columns : sequence of str
         Those that are no voter of the model are not used.
     allow_mismatch : bool, default=False

@@ -50,7 +50,7 @@ class AnswerMap:
     log_odds : tuple of bool
         Of whose shares log-odds are taken.
     centre, scale : ndarray of float, shape (n_voters,)
-        Middle and width of each judge's evidence.
+        Taken from a share, or its log-odds, and then divided by: mean and standard deviation, or 0.5 and 0.5.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Linear:
     Parameters
     ----------
     intercept : float
-        Log-odds where nobody votes.
+        The log-odds of a row without votes.
     ones, zeros : ndarray of float, shape (n_voters,)
         What a vote of 1 and a vote of 0 add.
 
@@ -77,7 +77,7 @@ class Rows:
     Parameters
     ----------
     votes : ndarray of int8, shape (n_examples, n_voters)
-        1, 0 and -1 for none.
+        1, 0, or -1 for none; of judges that give grades or scores, the votes that their answers are.
     evidence : ndarray of float64, shape (n_examples, n_voters)
         By :class:`AnswerMap`, NaN where there is none; no columns where all judges vote.
     weights : ndarray of float64, shape (n_examples,)

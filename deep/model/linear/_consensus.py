@@ -70,7 +70,7 @@ class Panel:
     ones, zeros : ndarray of float, shape (n_patterns, n_judges)
         1 where the judge voted 1, and where it voted 0; an answer in between is a share of either.
     weights : ndarray of float, shape (n_patterns,)
-        Rows that have each pattern.
+        The weights of the rows of each pattern, added up.
     shares : ndarray of float, shape (n_judges,)
         As how much of a judge each counts, in (0, 1].
     """
@@ -130,7 +130,7 @@ class Judges:
     Parameters
     ----------
     panel : Panel
-        The votes that the judges are found in.
+        Votes of the judges, a column each, without the rows in which none votes.
     judge : ndarray of int, shape (n_voters,)
         Which judge of the panel each voter is; -1 for none.
     """

@@ -63,7 +63,7 @@ def fit(
     target : str, optional
         The user's own dataset, of which labels are a random sample.
     recipe : {'deep', 'paper'}, optional
-        How chains are fitted, where one is asked for.
+        How a chain is chosen and fitted; to name one asks for a chain. Default of a chain: 'deep'.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
         Default: the recipe's.
     sizes : sequence of int or 'all', optional
@@ -73,7 +73,7 @@ def fit(
     calibrator : str or sequence of str, optional
         Keys of `CALIBRATORS`, or 'none'. Default: all and 'none'; for recipe 'paper' Platt.
     selector : {'auto', 'mrmr', 'mrmr-selection', 'rfe'}, optional
-        How voters of a chain are chosen.
+        How the voters of a chain are chosen. Default: 'auto', for each size the better of mRMR and RFE.
     share : Belief or str, optional
         What the user believes of the share of consistent items of the target, or of datasets to come: ``"60-80%"``, as
         in :meth:`Model.believing`.
@@ -81,7 +81,7 @@ def fit(
         From which P on an item is called consistent: 'balanced' (default), 'accuracy', 'cost=FP:FN', or by labels
         'precision=SHARE' or 'recall=SHARE'; see :class:`deep.model.DecisionRule`.
     random_state : int, default=0
-        Seed of everything that is drawn.
+        Seed of all draws: folds of rows, forests and other fits that draw, halves of unlabeled votes.
     provenance : mapping, optional
         Goes into the model as given: `voters` by name, `licences` by dataset, and whatever else is known.
     run : callable, optional

@@ -59,7 +59,7 @@ def finish(
     chosen : mapping
         What was fitted, and how it was chosen.
     method : str
-        How it was fitted, as the report says.
+        As in :class:`deep.model.Model`; of 'votes' no label is known, and no share is reported.
     provenance : mapping
         `voters` by name, `licences` by dataset, and whatever else is known.
     notes : sequence of str

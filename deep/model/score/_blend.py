@@ -175,7 +175,7 @@ class VoteSum:
     Parameters
     ----------
     linear : Linear
-        What is added up.
+        What each vote adds to the log-odds.
     """
 
     linear: Linear
@@ -192,7 +192,7 @@ class VoteForest:
     Parameters
     ----------
     trees : Trees
-        The trees whose values are added up.
+        Their mean P is taken, whose log-odds are the score.
     """
 
     trees: Trees
@@ -226,9 +226,9 @@ class Part:
     Parameters
     ----------
     name : str
-        As explanations call it.
+        The name of the scorer in the model file, such as 'average'.
     scorer : Scorer
-        Gives the score.
+        Gives the score of each row, in log-odds.
     intercept, slope, context : float
         Its context is the log-odds of its mean P over the dataset. `context` is mostly below 0: where a scorer finds
         a whole dataset consistent, part of that is leniency.
@@ -248,7 +248,7 @@ class Blend:
     Parameters
     ----------
     parts : tuple of Part
-        Their terms are added up.
+        One for each scorer; their terms are added up.
     """
 
     parts: tuple[Part, ...]
@@ -360,7 +360,7 @@ class Contribution:
     Parameters
     ----------
     voter : str
-        Its column in the table of votes.
+        The voter's name, that of its column in a table of votes.
     vote : {1, 0, -1} or float
         Of a judge that gives grades or scores its answer, in its own unit; NaN where there is none.
     without : float

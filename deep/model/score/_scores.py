@@ -47,7 +47,7 @@ class Kept:
     share, low, high : float
         The precision or recall and its 90 % interval.
     n_labels : int
-        Labels that the share was measured on.
+        Labels of 0 and of 1 that the threshold was found on.
     of : str
         Whose labels they are, in words.
     """
@@ -375,13 +375,13 @@ class ItemColumn:
     Parameters
     ----------
     name : str
-        As tables have it.
+        Of the column in tables, and by default of the attribute of :class:`Scores`.
     type : str
         In Arrow and in numpy.
     meaning : str
         For people. Neighbours of one meaning are told of together.
     example : object
-        A value, for the documentation.
+        One of its values, which the documentation shows.
     of : callable, optional
         From :class:`Scores`, or what has the same attributes, to the cells; default: the attribute of that name. Where
         there is no value a cell is NaN, in a column of whole numbers -1.

@@ -261,15 +261,15 @@ class ReplyReader:
     Parameters
     ----------
     text : str
-        The reply, whole.
+        The reply; of a very long one its beginning and its end, or its end alone.
     kind : {'score', 'verdict'}
-        Whether a label or a number was asked for.
+        Whether a score on a scale or one of the labels was asked for.
     output : {'json', 'text', 'xml'}
-        The form that was asked for.
-    labels : mapping of str to {1, 0, -1}
-        What each label of the prompt votes.
+        Whether the answer was asked for in an object, on a line, or in an element.
+    labels : mapping of str to float
+        The vote that each label stands for; of a scale its words, each with its place from 0 to 1.
     scale : (float, float) or None
-        Ends of the scale of a number; None for labels.
+        The lowest and the highest score; None for a verdict.
     cut : bool
         Whether the reply reached its length limit.
     material : Material or None
