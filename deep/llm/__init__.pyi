@@ -1,3 +1,5 @@
+from ._breaker import CONSTRAINTS as CONSTRAINTS
+from ._breaker import CircuitBreaker as CircuitBreaker
 from ._client import Client as Client
 from ._client import call_error as call_error
 from ._client import reply_error as reply_error
@@ -17,9 +19,7 @@ from ._errors import RequestState as RequestState
 from ._errors import RetryPolicy as RetryPolicy
 from ._errors import is_dead as is_dead
 from ._errors import span as span
-from ._gate import CONSTRAINTS as CONSTRAINTS
 from ._gate import Attempt as Attempt
-from ._gate import CircuitBreaker as CircuitBreaker
 from ._gate import ConcurrencyLimit as ConcurrencyLimit
 from ._gate import Failed as Failed
 from ._gate import Terms as Terms

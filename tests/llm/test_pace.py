@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deep.llm import ConcurrencyLimit, RetryPolicy
+from deep.llm import Client, ConcurrencyLimit, RetryPolicy
 from tests.fault_server import FaultServer
 from tests.llm.calls import outcomes, question, questions, run
 from tests.llm.test_runner import _stop
@@ -39,13 +39,33 @@ def test_a_server_that_queues_is_asked_no_faster_than_it_answers(tmp_path, slots
 
 
 def test_a_clock_stands_still_behind_ones_own_requests(tmp_path):
-    """A hundred in flight at a server that works on one at a time: the last waits ten time-outs, and is answered.
+    """Fifty in flight at a server that works on one at a time: the last waits ten time-outs, and is answered.
 
-    That is longer than the most patience that slow answers alone bring (eight). An answer itself takes a tenth of it.
+    That is longer than the most patience that slow answers alone bring (eight). An answer itself takes a fifth of it.
     """
-    with FaultServer(latency=0.1, slots=1) as server:
-        measured(tmp_path, server, 100, timeout=1.0, limit=ConcurrencyLimit(100, 100, 100))
-        assert server.count <= 105
+    with FaultServer(latency=0.2, slots=1) as server:
+        measured(tmp_path, server, 50, timeout=1.0, limit=ConcurrencyLimit(50, 50, 50))
+        assert server.count <= 52
+
+
+def test_a_clock_stands_still_while_this_process_is_busy():
+    """It reads nothing for twice the time-out: what the server has answered meanwhile is not taken for its silence."""
+
+    async def ask(client, limit):
+        async with limit.place("tiny") as flight:
+            with limit.clock(flight, client.timeout) as end:
+                await client.send(b'{"model": "tiny", "messages": [{"role": "user", "content": "?"}]}', end)
+            limit.answered(flight)
+
+    async def ask_all(url):
+        client, limit = Client(url, timeout=1.0), ConcurrencyLimit.parse("12")
+        asyncio.get_running_loop().call_later(0.5, time.sleep, 2.0)
+        await asyncio.gather(*(ask(client, limit) for _ in range(12)))
+        await client.close()
+
+    with FaultServer(latency=0.3, slots=1) as server:
+        asyncio.run(ask_all(server.url))
+    assert server.count == 12
 
 
 def test_a_time_out_shorter_than_any_answer_is_lengthened(tmp_path):
