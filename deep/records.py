@@ -466,7 +466,9 @@ class VoteMatrix:
         places[:, : self.shape[1]] = numbers_of_votes(self.votes) if self.answers is None else self.answers
         for name, own in columns.items():
             at = voters.index(name)
-            of_judges[at], places[:, at] = known[name], known[name].places(own)
+            # A judge that votes and has no score at all, as a function beside graders, keeps its votes.
+            if name in others or not np.isnan(own).all():
+                of_judges[at], places[:, at] = known[name], known[name].places(own)
         return self.with_columns(voter_names=voters, **answer_columns(places, tuple(of_judges)))
 
     @classmethod

@@ -291,7 +291,10 @@ class Finder:
         InputError
             A voter is no judge that can be run here, or only one of another version or model is.
         """
-        columns = tuple(replace(self._find(voter), workers=workers) for voter in model.voters)
+        columns = tuple(
+            replace(self._find(voter, is_soft=voter.name in model.score_names), workers=workers)
+            for voter in model.voters
+        )
         asks = any(column.judge.needs_llm for column in columns)
         return Plan(examples=examples, columns=columns, endpoint=endpoint() if asks else "")
 
@@ -299,8 +302,8 @@ class Finder:
     def _own_judges(self) -> Mapping[str, Judge]:
         return {judge.name: judge for judge in find_judges(self.judges)} if self.judges else {}
 
-    def _find(self, voter: Voter) -> PlannedVoter:
-        judge = self._own_judges.get(voter.id) or (None if voter.version is None else self._judge(voter))
+    def _find(self, voter: Voter, *, is_soft: bool) -> PlannedVoter:
+        judge = self._own_judges.get(voter.id) or (None if voter.version is None else self._judge(voter, is_soft))
         if judge is None:
             raise InputError(
                 f"`model` must have judges that can be run here. Got the voter {voter.name!r}, an unknown prompt, "
@@ -316,7 +319,7 @@ class Finder:
             )
         return column
 
-    def _judge(self, voter: Voter) -> Judge | None:
+    def _judge(self, voter: Voter, is_soft: bool) -> Judge | None:
         """Return the judge of a voter's name; None where there is none."""
         if voter.model is None:
             from deep.features.lexical import LEXICAL
@@ -329,15 +332,17 @@ class Finder:
             parameters = voter.details.get("parameters") or {}
             # As the votes were made that the model was fitted on: other settings would be another judge.
             samples = int(voter.details.get("samples") or 1)
+            prompt = self._pool[voter.id]
             sampling = replace(
                 self.sampling,
                 samples=samples,
+                # The share of several samples is soft already, as is a grade; else log-probabilities tell.
+                soft=is_soft and samples == 1 and prompt.kind != "score",
                 temperature=parameters.get("temperature"),
                 max_tokens=parameters.get("max_tokens"),
                 few_shot=self.sampling.few_shot if voter.details.get("few_shot") else None,
                 chunk=self._chunk(voter),
             )
-            prompt = self._pool[voter.id]
             coded = prompt.coded or bool(voter.details.get("coded"))
             return prompt_pool.PromptJudge(replace(prompt, coded=coded), **vars(sampling))
         return self._by_entry_point(voter)

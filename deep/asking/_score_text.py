@@ -24,7 +24,7 @@ from deep.asking._registry import Finder
 from deep.asking._replay import chunks
 from deep.asking._run import run_plan
 from deep.exceptions import InputError, StoppedError
-from deep.model import Model, ScoreOptions, check_scores_given, load, writer
+from deep.model import Model, ScoreOptions, load, writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -51,12 +51,15 @@ class Scored:
         A row of the scores.
     not_asked : sequence of str, optional
         Judges that were not needed, where they are asked one by one.
+    graders : sequence of str, default=()
+        Judges whose score counts, and not the vote.
     """
 
     example: Example
     judgments: Mapping[str, Judgment]
     columns: dict[str, Any]
     not_asked: Sequence[str] | None = None
+    graders: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -64,6 +67,7 @@ class Scored:
             {
                 "judge": name,
                 "vote": None if judgment.vote == ABSTAIN else judgment.vote,
+                "score": judgment.score if name in self.graders else None,
                 "reason": judgment.reason,
                 "rationale": judgment.rationale,
                 "evidence": list(judgment.evidence),
@@ -105,21 +109,29 @@ class PlanScorer:
             Name each program that breaks on standard error.
         """
         voters = self.plan.voters
+        pairs = zip(voters, self.model.voters, strict=True)
+        graders = [name for name, voter in pairs if voter.name in self.model.score_names]
         result = []
         for example, row in zip(examples, judgments_of_plan(self.plan, examples, history, tell=tell), strict=True):
             judgments = {name: row[name] for name in voters}
             item = {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label}
-            scores = self._of_votes(tuple(row[name].vote for name in voters))
-            result.append(Scored(example, judgments, item | scores))
+            scores = self._of_answers(tuple(row[v].score if v in graders else row[v].vote for v in voters))
+            result.append(Scored(example, judgments, item | scores, graders=graders))
         return result
 
     @cached_property
-    def _of_votes(self) -> Callable[[tuple[int, ...]], dict[str, Any]]:
-        """The scores of a pattern of votes; patterns come again, and to score one takes longer than to judge a text."""
+    def _of_answers(self) -> Callable[[tuple[float | None, ...]], dict[str, Any]]:
+        """The scores of a pattern of answers; patterns come again, and scoring one takes longer than judging a text."""
+        scales = [*self.model.scales.values()]
 
         @lru_cache(MOST_PATTERNS)
-        def scores(votes: tuple[int, ...]) -> dict[str, Any]:
-            evidence = self.model.of_patterns(np.array([votes], dtype=np.int8))
+        def scores(answers: tuple[float | None, ...]) -> dict[str, Any]:
+            if scales:
+                numbers = np.array(answers, dtype=np.float64)  # None is NaN
+                pattern = np.array([[scale.places(number) for scale, number in zip(scales, numbers, strict=True)]])
+            else:
+                pattern = np.array([answers], dtype=np.int8)
+            evidence = self.model.of_patterns(pattern)
             return self.model.scores_at(self.model.contexts, self.options.prior, evidence).records()[0]
 
         return scores
@@ -209,7 +221,7 @@ class TextScorer:
     Raises
     ------
     InputError
-        The model cannot be read, was fitted with soft scores, or has a voter that is no judge; or `ask` is missing.
+        The model cannot be read, or has a voter that is no judge; or `ask` is missing.
 
     Examples
     --------
@@ -234,7 +246,6 @@ class TextScorer:
     ) -> None:
         self.model = model if isinstance(model, Model) else load(model)
         self.options = options
-        check_scores_given(self.model, ())
         self.ask, self._dataset = ask, dataset
         name = endpoint or ("" if ask is None else ask.public_url)
         self.plan = finder.plan(self.model, GivenExamples(()), lambda: name, None if ask is None else ask.workers)

@@ -81,8 +81,6 @@ def _items(args: argparse.Namespace) -> int | None:
 
 def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "model.ScoreOptions") -> int | None:
     """Run the model's judges on text, and score their judgments."""
-    # No table of soft scores comes with text: a model that was fitted on some cannot score it.
-    model.check_scores_given(fitted, ())
     console.scores_out(args, [".csv", ".jsonl", ".parquet"])
     examples = console.texts_to_score(args)
     examples.check()

@@ -106,7 +106,8 @@ def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:
     yield more["rule"]
     yield from (f"  {name}: not asked" for name in scored.not_asked or ())
     for name, judgment in scored.judgments.items():
-        vote = judgment.reason if judgment.reason else str(judgment.vote)
+        score = f" (score {judgment.score:.3g})" if name in scored.graders else ""
+        vote = judgment.reason or f"{judgment.vote}{score}"
         rationale = " ".join((judgment.rationale or "").split())
         yield f"  {name}: {vote}{f'. {rationale}' if rationale else ''}"
 

@@ -232,9 +232,11 @@ class Verdict:
 
 
 def judge_line(row: Mapping[str, Any]) -> str:
-    """Return a judge's vote, or the reason of none, and its rationale."""
+    """Return a judge's vote with its score, or the reason of none, and its rationale."""
     words = " ".join(str(row["rationale"] or "").split())
-    return printable(f"{row['judge']}: {row['reason'] or row['vote']}{f'. {words}' if words else ''}")
+    score = "" if row["score"] is None else f" (score {row['score']:.3g})"
+    answer = row["reason"] or f"{row['vote']}{score}"
+    return printable(f"{row['judge']}: {answer}{f'. {words}' if words else ''}")
 
 
 def _cost(scored: Scored) -> float | None:

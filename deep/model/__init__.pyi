@@ -65,7 +65,6 @@ from .file import ScoredFile as ScoredFile
 from .file import Voter as Voter
 from .file import VotesLike as VotesLike
 from .file import check_prior as check_prior
-from .file import check_scores_given as check_scores_given
 from .file import load as load
 from .file import match_columns as match_columns
 from .file import other_columns as other_columns

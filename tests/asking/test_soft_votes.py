@@ -3,6 +3,9 @@
 import pandas as pd
 import pytest
 
+import deep
+from deep.asking import AskOptions, TextScorer
+from deep.datasets import as_examples
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
 from tests.llm.crash import write_examples
@@ -65,3 +68,21 @@ def test_samples_have_their_mean(examples):
     means = soft.iloc[:, 0].round(2)
     assert set(means) <= {0.1, 0.5, 0.9}
     assert ((means == 0.5) == votes.iloc[:, 0].isna()).all()
+
+
+def test_texts_are_asked_for_what_the_model_was_fitted_on(examples):
+    """A model of soft votes asks log-probabilities of a text: the request of the fit, whose answer the ledger has."""
+    ledger, prompts = examples.with_name("votes.ledger.sqlite"), ["yes-no", "deep-numbers"]
+    with FaultServer() as server:
+        votes, soft = run(examples, server, prompts=prompts)
+        table = pd.read_parquet(examples.with_name("votes.parquet")).assign(dataset="news").drop(columns="label")
+        matrix = deep.VoteMatrix.from_frame(table).with_answers(soft.to_numpy(), list(soft))
+        model = deep.fit(matrix)
+        ask = AskOptions(ledger=str(ledger), base_url=server.url)
+        scorer = TextScorer(model, ask, endpoint="x")
+        asked = server.count
+        result = scorer.score_all((example.source, example.claim) for example in as_examples(examples))
+        assert server.count == asked
+    p = [scored.columns["p_consistent"] for scored in result]
+    assert p == pytest.approx(model.score(matrix, streamed=True), abs=1e-12)
+    assert not votes.empty

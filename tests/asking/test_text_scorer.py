@@ -1,11 +1,14 @@
 """Texts scored as they come, by one thread or many."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+import deep
 from deep import ask
-from deep.asking import AskOptions, TextScorer
+from deep.asking import AskOptions, Finder, TextScorer
+from deep.datasets import as_examples
 from deep.exceptions import InputError, StoppedError
 from deep.features.lexical import LEXICAL
 from deep.model import load
@@ -15,6 +18,7 @@ from tests.fault_server import FaultServer
 from tests.integrations.case import model_of
 from tests.llm.calls import KEY
 
+ROOT = Path(__file__).parents[2]
 SOURCE = "The firm sold 120 cars in May. It was a good month."
 NUMBERS, NEGATION = LEXICAL["numbers"]().voter(), LEXICAL["negation"]().voter()
 STRICT = PromptJudge(load_prompt("deep-strict-steps")).voter("tiny")
@@ -30,6 +34,35 @@ def test_a_pair_is_scored_as_deep_score_does(tmp_path):
     assert [judgment.vote for judgment in result.judgments.values()] == [0, -1]
     rows = Rows.from_arrays(loaded.select(votes))
     assert result.as_dict()["decision"] == int(loaded.scores_of(rows.votes, streamed=True).decisions[0]) == 0
+
+
+@deep.judge(scale="1-5")
+def shared_words(example):
+    """Grade a claim by the share of its words that its source has; None for one without words of the source."""
+    shared = {*example.source.lower().split()} & {*example.claim.lower().split()}
+    return 1 + round(4 * len(shared) / len(example.claim.split())) if shared else None
+
+
+@deep.judge
+def is_short(example):
+    """Vote for short claims."""
+    return int(len(example.claim) < 50)
+
+
+def test_grades_are_scored_as_grades():
+    """A text's P is that of its row in a table: by the grade, not by the vote that it counts as."""
+    judges = [shared_words, is_short, "numbers"]
+    examples = as_examples(ROOT / "examples" / "claims.csv")
+    votes = ask(examples, judges)
+    model = deep.fit(votes)
+    pairs = [(example.source, example.claim) for example in examples] + [("One two.", "Three.")]
+    result = TextScorer(model, finder=Finder(judges=judges[:2])).score_all(pairs)
+    p = [scored.columns["p_consistent"] for scored in result]
+    assert p[:-1] == pytest.approx(model.score(votes, streamed=True), abs=1e-12)
+    assert {scored.as_dict()["judges"][0]["score"] for scored in result} == {None, 1, 2, 3, 4, 5}
+    grade = model.voter_names[0]
+    by_grade = {scored.judgments[grade].score: scored for scored in result if scored.judgments[grade].vote == 1}
+    assert len(by_grade) == len({scored.columns["p_consistent"] for scored in by_grade.values()}) == 3
 
 
 def test_many_pairs_keep_their_order_and_repeats_are_judged_once():

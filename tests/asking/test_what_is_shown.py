@@ -278,7 +278,7 @@ def test_a_model_file_asks_as_its_votes_were_made(tmp_path):
     asked = Sampling(few_shot=few, chunk=Chunking(900, 90))
     columns = planned_voters([*find_judges(["yes-no", "stepwise"], asked)], ["tiny"])
     voters = [Voter(column.name, details=json.loads(json.dumps(column.metadata()))) for column in columns]
-    model = SimpleNamespace(voters=voters)
+    model = SimpleNamespace(voters=voters, score_names=())
     plan = Finder(sampling=Sampling(few_shot=few)).plan(model, (), lambda: "local")
     assert plan.voters == [voter.name for voter in voters]
     assert [column.judge.chunk for column in plan.columns] == [Chunking(900, 90)] * 2

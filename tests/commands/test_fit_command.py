@@ -159,7 +159,6 @@ def test_soft_scores_are_learned_from_and_scored(here, capsys, tmp_path):
     assert estimate([*words, "--scores", soft]) == 0
     capsys.readouterr()
     assert "`scores` must have the columns grade, or `votes`." in refused(capsys, estimate, *words)
-    assert "grade" in refused(capsys, score, file, "--source-text", "a", "--claim-text", "b")
     message, model = fitted(here, capsys, tmp_path, "others.csv", "--only", "a", "--scores", "scores.csv")
     assert message["scores"] == ["grade"]
 

@@ -5,7 +5,6 @@ from ._document import write_document as write_document
 from ._load import load as load
 from ._model import Model as Model
 from ._score_votes import ScoredFile as ScoredFile
-from ._score_votes import check_scores_given as check_scores_given
 from ._score_votes import iter_pieces as iter_pieces
 from ._score_votes import prior_lines as prior_lines
 from ._score_votes import score_file as score_file
