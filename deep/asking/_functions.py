@@ -108,7 +108,9 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judges.Judge`."""
         version = self.version if self.is_kept else None
-        return {"kind": "function", "judge": self.name, "version": version, "model": None, "cost": self.cost}
+        # Words are kept as their numbers, as in a table of votes.
+        scale = {} if self.scale is None else {"scale": str(replace(self.scale, words=()))}
+        return {"kind": "function", "judge": self.name, "version": version, "model": None, "cost": self.cost} | scale
 
     def voter(self, llm: str = "") -> str:  # noqa: ARG002  it knows itself whom to ask
         """Return the name of its column: name and 8 digits of the version, the name alone where it has none."""

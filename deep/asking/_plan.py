@@ -213,11 +213,16 @@ class Plan:
         return frozenset(c.name for c in self.columns if c.judge.details.get("kind") in ABOUT_CLAIM)
 
     @property
+    def graders(self) -> list[str]:
+        """The voters that declare a scale: their answers stand in the place of votes."""
+        return [name for name, caller in self.functions.items() if caller.judge.scale is not None]
+
+    @property
     def soft_voters(self) -> list[str]:
-        """The voters that give more than a vote."""
+        """The voters that may give more than a vote beside it."""
         return [
             *(c.name for judge, c in self.prompts if judge.gives_scores),
-            *self.functions,
+            *(name for name in self.functions if name not in self.graders),
             *(column.name for column in self.offline),
         ]
 

@@ -340,6 +340,7 @@ def write_votes(
         out=out,
         voters=plan.voters,
         soft=plan.soft_voters,
+        graders=plan.graders,
         metadata={
             **plan.metadata(options.public_url if options is not None and plan.asks else None),
             **run_values,

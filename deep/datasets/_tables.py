@@ -32,7 +32,7 @@ from deep._util.join import (
 )
 from deep._util.names import plain_form, resolve_dataset, short_names
 from deep._util.scales import Scale, scales_of, votes_of
-from deep.datasets._judgments import read_beside
+from deep.datasets._judgments import read_beside, vote_details
 from deep.datasets._source import ParquetSource, open_table
 from deep.exceptions import InputError, warn
 from deep.records import ABSTAIN, VoteMatrix
@@ -149,7 +149,14 @@ def read_votes(
         dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
         sources = open_all(paths)
-        columns = read_answers(sources, _check_ignored(ignore, sources), scales)
+        ignored = _check_ignored(ignore, sources)
+        # What `deep ask` wrote of a judge's scale counts, unless another is declared.
+        details = vote_details([str(source.path) for source in sources])
+        scales = {
+            **{name: str(one["scale"]) for name, one in details.items() if "scale" in one and name not in ignored},
+            **(SCALES.get() if scales is None else scales),
+        }
+        columns = read_answers(sources, ignored, scales)
     return VoteMatrix(**columns)
 
 

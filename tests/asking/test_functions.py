@@ -22,8 +22,10 @@ from deep import ABSTAIN, Example, Judgment
 from deep.asking import AskOptions, FunctionJudge, ask, ledger_report
 from deep.asking._functions import from_text, judgment_of, to_text
 from deep.cli import main
+from deep.datasets import read_votes
 from deep.exceptions import InputError, StoppedError
 from deep.llm import History, LedgerError
+from tests.llm.crash import write_examples
 from tests.scripted_llm import ScriptedLLM
 
 EXAMPLES = [Example(f"It rained for {n} days.", f"claim {n}", f"e{n}", label=n % 2, dataset="news") for n in range(40)]
@@ -143,6 +145,24 @@ def test_a_function_gives_grades_on_its_scale(scale, answers, numbers, tmp_path)
         np.testing.assert_array_equal(votes.answers[:, 0], places)
         assert votes.votes[:, 0].tolist() == np.where(np.isnan(places), ABSTAIN, places >= 0.5).tolist()
     assert len(called) == len(answers)
+
+
+def test_a_table_of_votes_keeps_grades_and_their_scale(tmp_path, monkeypatch):
+    """A file that holds the worst grade alone is read by the scale that its judge declared, not by its values."""
+    (tmp_path / "graders.py").write_text(
+        "import deep\n\n\n"
+        "@deep.judge(version='1', scale='5-1')\ndef risk(source, claim):\n    return 1 if claim else None\n\n\n"
+        "@deep.judge(version='1', scale='bad<fair<good')\ndef tone(source, claim):\n    return 'good'\n\n\n"
+        "@deep.judge(version='1')\ndef vote(source, claim):\n    return 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    examples, out = write_examples(tmp_path / "news.csv", 6), tmp_path / "votes.parquet"
+    functions = [f"graders:{name}" for name in ("risk", "tone", "vote")]
+    assert main(["ask", str(examples), "--judge", *functions, "--out", str(out)]) == 0
+    votes = read_votes(out)
+    assert [str(one) for one in votes.scales] == ["5-1", "0-2", "binary"]
+    assert votes.answers.tolist() == [[1.0, 1.0, 1.0]] * 6
+    assert [str(one) for one in read_votes(out, scales={"risk*": "1-5"}).scales][0] == "1-5"
 
 
 def test_what_lies_outside_its_scale_is_no_answer(capsys):

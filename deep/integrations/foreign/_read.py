@@ -107,7 +107,9 @@ class Foreign:
         """
         # What is refused leaves no file of texts.
         out = check_out(out, [".parquet"]) if self.voters else out
-        written, made = [], {"schema_version": 1, "voters": {name: {"kind": "foreign"} for name in self.voters}}
+        scales = {name: {"scale": str(replace(scale, words=()))} for name, scale in self.scales.items()}
+        voters = {name: {"kind": "foreign", **scales.get(name, {})} for name in self.voters}
+        written, made = [], {"schema_version": 1, "voters": voters}
         if any(one.claim for one in self.examples):
             texts = out.with_suffix(".examples.jsonl")
             with whole_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
