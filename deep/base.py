@@ -76,12 +76,12 @@ class BasePromptSelector(SelectorMixin, BaseEstimator):
 
     def inverse_transform(self, X: npt.ArrayLike) -> Votes:
         """Return votes with the columns that were not selected given back as "no vote"."""
-        kept = checks.check_votes(X)
-        if kept.shape[1] != self._get_support_mask().sum():
-            raise InputError(f"`X` must have {self.support_.sum()} columns, the selected ones. Got {kept.shape[1]}.")
+        votes = checks.check_votes(X)
+        if votes.shape[1] != self._get_support_mask().sum():
+            raise InputError(f"`X` must have {self.support_.sum()} columns, the selected ones. Got {votes.shape[1]}.")
         # scikit-learn's own fills with 0, which is a vote (decision 33).
-        whole = np.full((len(kept), len(self.support_)), ABSTAIN, dtype=np.int8)
-        whole[:, self.support_] = kept
+        whole = np.full((len(votes), len(self.support_)), ABSTAIN, dtype=np.int8)
+        whole[:, self.support_] = votes
         return whole
 
 
@@ -152,12 +152,12 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"`X` must have at least {self.min_voters} columns for {type(self).__name__}. Got {votes.shape[1]}."
             )
-        kept = weights > 0
+        mask = weights > 0
         if self.uses_labels:
-            checks.check_two_classes(labels[kept], "y")
+            checks.check_two_classes(labels[mask], "y")
         self.classes_ = np.array([0, 1])
         remember_columns(self, names, votes.shape[1])
-        self._fit(votes[kept], labels[kept], weights[kept])
+        self._fit(votes[mask], labels[mask], weights[mask])
         return self
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
@@ -258,9 +258,9 @@ class BaseCalibrator(BaseEstimator):
         p = checks.check_probabilities(y_prob)
         y = checks.check_labels(y_true, len(p), name="y_true")
         w = checks.check_sample_weight(sample_weight, len(p))
-        kept = w > 0
-        checks.check_two_classes(y[kept], "y_true")
-        self._fit(p[kept], y[kept], w[kept])
+        mask = w > 0
+        checks.check_two_classes(y[mask], "y_true")
+        self._fit(p[mask], y[mask], w[mask])
         self.is_fitted_ = True
         return self
 

@@ -186,15 +186,15 @@ def _main(words: list[str], command: str | None) -> int:
     # A part that was asked for and cannot be loaded is an error; the others are left out of the help.
     if words and f"{command}.{words[0]}" in parts:
         _load(parts[f"{command}.{words[0]}"])
-    asked = command_parser(command).asked(words)
-    with console.spoken(asked), console.recorded(asked):
-        dataset, scales = (getattr(asked.args, name, None) for name in ("dataset", "scale"))
+    invocation = command_parser(command).asked(words)
+    with console.spoken(invocation), console.recorded(invocation):
+        dataset, scales = (getattr(invocation.args, name, None) for name in ("dataset", "scale"))
         if dataset is None and not scales:
-            return _command(command).run(asked.args) or ExitStatus.DONE
+            return _command(command).run(invocation.args) or ExitStatus.DONE
         from deep._util.frames import rows_under
 
         with rows_under(dataset, scales or ()):
-            return _command(command).run(asked.args) or ExitStatus.DONE
+            return _command(command).run(invocation.args) or ExitStatus.DONE
 
 
 class _ErrorStream(FileIO):

@@ -290,8 +290,8 @@ class VoteMatrix:
         *,
         checked: bool = False,
     ) -> None:
-        given = (votes, item_ids, voter_names, datasets, labels, document_ids, families or {}, scales, answers)
-        for name, value in zip(self.__dataclass_fields__, given, strict=True):
+        values = (votes, item_ids, voter_names, datasets, labels, document_ids, families or {}, scales, answers)
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
         if not checked:
             self._check()
@@ -319,10 +319,10 @@ class VoteMatrix:
         # Names go to terminals, files and pages, so that what moves a cursor or looks like another name is refused
         # here, once.
         named = {"voter_names": voters, "datasets": self.dataset_names, "families": self.families.values()}
-        for param, given in named.items():
-            for name in given:
+        for param, names in named.items():
+            for name in names:
                 check_name(name, param)
-            check_twins(given, param)
+            check_twins(names, param)
         self._check_unique()
 
     def _check_unique(self) -> None:

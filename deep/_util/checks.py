@@ -66,9 +66,9 @@ def check_seed(random_state: int) -> None:
         raise InputError(f"`random_state` must be at least 0. Got {random_state!r}.")
 
 
-def several(given: str | Iterable[str], name: str) -> tuple[str, ...]:
+def several(value: str | Iterable[str], name: str) -> tuple[str, ...]:
     """Return the names that are given: one, or several."""
-    result = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    result = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     for one in result:
         check_kind(one, str, name, "a name, or a list of names")
     return result

@@ -279,9 +279,9 @@ def _move(fresh: Mapping[Path, Path]) -> None:
         try:
             new.replace(place)
         except OSError as error:
-            kept = f"The new files are in {str(new.parent)!r}." if new.parent.name == WHOLE else "Nothing was written."
+            state = f"The new files are in {str(new.parent)!r}." if new.parent.name == WHOLE else "Nothing was written."
             raise InputError(
-                f"`out` must be writable. Got {str(place)!r}: {error.strerror}. {kept} Name another "
+                f"`out` must be writable. Got {str(place)!r}: {error.strerror}. {state} Name another "
                 "place, or run it again."
             ) from error
 
@@ -384,14 +384,14 @@ def _keep_beside(fresh: Mapping[Path, Path], changed: Path) -> None:
     first = next(iter(fresh.values()))
     stem = first.name if first.is_dir() else first.stem
     for number in count():
-        kept = {new: _named(place, stem, f"{stem}.new{number or ''}") for new, place in fresh.items()}
-        if not any(map(os.path.lexists, kept.values())):
+        places = {new: _named(place, stem, f"{stem}.new{number or ''}") for new, place in fresh.items()}
+        if not any(map(os.path.lexists, places.values())):
             break
-    _move(kept)
-    others = " and the files beside it" if len(kept) > 1 else ""
+    _move(places)
+    others = " and the files beside it" if len(places) > 1 else ""
     raise InputError(
         f"`out` must not change during a run. Got {str(changed)!r}, which another program changed meanwhile. "
-        f"Nothing was replaced. The new files are in {str(next(iter(kept.values())))!r}{others}."
+        f"Nothing was replaced. The new files are in {str(next(iter(places.values())))!r}{others}."
     )
 
 

@@ -83,12 +83,12 @@ def _refused(frame: Any, error: Exception) -> InputError:
     """Return the error for a frame with a column of several kinds, which Arrow has no type for."""
     if hasattr(frame, "iloc"):
         for name in getattr(frame, "columns", ()):
-            given = [(row, cell) for row, cell in enumerate(frame[name].tolist()) if cell is not None and cell == cell]
-            other = next(((row, cell) for row, cell in given if _kind(cell) is not _kind(given[0][1])), None)
+            cells = [(row, cell) for row, cell in enumerate(frame[name].tolist()) if cell is not None and cell == cell]
+            other = next(((row, cell) for row, cell in cells if _kind(cell) is not _kind(cells[0][1])), None)
             if other is not None:
                 return InputError(
                     f"`frame` must have one kind of cell in a column. Got {shown(other[1])} at "
-                    f"{frame_place(other[0], name)}, below {shown(given[0][1])}. Votes are 1, 0 or empty."
+                    f"{frame_place(other[0], name)}, below {shown(cells[0][1])}. Votes are 1, 0 or empty."
                 )
     reason = str(error).partition("\n")[0].rstrip(".")
     return InputError(f"`frame` must have columns of text, numbers or booleans. Got: {reason}.")

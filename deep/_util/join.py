@@ -110,8 +110,8 @@ def read_part(source: Source, names: tuple[str, ...], ignored: Collection[str], 
                 result.setdefault(role, []).append(read(piece[role]))
         hashes.append(hash_items(*(texts(piece[key], required=True) for key in KEYS)))
     columns = {name: below(parts) for name, parts in result.items()}
-    given: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
-    return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **given)
+    others: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
+    return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **others)
 
 
 class LongSource(FrameSource):
@@ -397,8 +397,8 @@ def check_repeated(part: TablePart, rows: Positions, scope: str = "within a data
 def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: ColumnValues) -> ColumnValues | None:
     """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
-    given = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
-    for k, values in given:
+    columns = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
+    for k, values in columns:
         known = np.flatnonzero(values != empty)
         new = known[merged[rows[k][known]] == empty]
         merged[rows[k][new]], origin[rows[k][new]] = values[new], k
@@ -415,22 +415,22 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
                 f"but {shown(merged[item])} in {place}, for item {shown(part.item_id[row])} of dataset "
                 f"{shown(part.dataset[row])}."
             )
-    return merged if given else None
+    return merged if columns else None
 
 
 def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:
     """Return the families that differ from the dataset's own name: given by a file, else registered."""
-    given: dict[str, tuple[TablePart, int]] = {}
+    places: dict[str, tuple[TablePart, int]] = {}
     for part in parts:
         for dataset, row in _given_families(part):
-            other, before = given.setdefault(dataset, (part, row))
+            other, before = places.setdefault(dataset, (part, row))
             if _family(other, before) != _family(part, row):
                 raise InputError(
                     f"`family` must be the same throughout a dataset. Got {shown(_family(part, row))} at "
                     f"{part.source.where(row, 'family')}, but {shown(_family(other, before))} at "
                     f"{other.source.where(before, 'family')}, for dataset {shown(dataset)}."
                 )
-    families = {name: _family(*given[name]) if name in given else family_of(name) for name in sorted(set(datasets))}
+    families = {name: _family(*places[name]) if name in places else family_of(name) for name in sorted(set(datasets))}
     return {name: family for name, family in families.items() if family != name}
 
 

@@ -97,9 +97,9 @@ def option(value: object, metavar: str | None = None, *, rare: bool = False, **p
     [(['--rpm'], <class 'float'>, 'requests a minute')]
     """
     settings = parser if metavar is None else {"metavar": metavar, **parser}
-    given = Option("", rare).changed(**settings)
+    spec = Option("", rare).changed(**settings)
     # One without a default may then stand behind others that have one.
-    return field(default=value, metadata={"option": given}, kw_only=True if value is MISSING else MISSING)
+    return field(default=value, metadata={"option": spec}, kw_only=True if value is MISSING else MISSING)
 
 
 def argument(name: str, metavar: str | None, purpose: str, **parser: Any) -> Option:
@@ -153,5 +153,5 @@ def _purposes(docstring: str) -> Iterator[tuple[str, str]]:
 
 def topic_values(topic: type, source: object) -> dict[str, Any]:
     """Return by name what was given for the options of a topic; what was not is left to the topic's own defaults."""
-    given = {one.name: getattr(source, one.dest, None) for one in options_of(topic)}
-    return {name: value for name, value in given.items() if value is not None and value != []}
+    values = {one.name: getattr(source, one.dest, None) for one in options_of(topic)}
+    return {name: value for name, value in values.items() if value is not None and value != []}

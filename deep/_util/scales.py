@@ -70,23 +70,23 @@ class Scale:
         """Return the scale that a text declares."""
         if isinstance(text, Scale):
             return text
-        given = text.strip() if isinstance(text, str) else ""
-        if given in ("binary", "unit"):
-            return cls(0.0, 1.0, binary=given == "binary")
-        if ends := LETTERS.fullmatch(given):
+        form = text.strip() if isinstance(text, str) else ""
+        if form in ("binary", "unit"):
+            return cls(0.0, 1.0, binary=form == "binary")
+        if ends := LETTERS.fullmatch(form):
             first, last = map(ord, ends.groups())
             step = 1 if first < last else -1
-            given = "<".join(chr(code) for code in range(first, last + step, step))
-        words = tuple(word.strip() for word in given.split("<"))
+            form = "<".join(chr(code) for code in range(first, last + step, step))
+        words = tuple(word.strip() for word in form.split("<"))
         if 1 < len(words) == len(set(words)) <= MOST_LEVELS and all(words):
             return cls(0.0, len(words) - 1.0, words)
         try:
-            low, high = map(float, ends.groups()) if (ends := RANGE.fullmatch(given.lstrip("~"))) else (0.0, 0.0)
+            low, high = map(float, ends.groups()) if (ends := RANGE.fullmatch(form.lstrip("~"))) else (0.0, 0.0)
         except ValueError:
             low = high = 0.0
         if low == high or not np.isfinite([low, high]).all():
             raise InputError(f"`scale` must be one of {FORMS}. Got {shown(text)}{where}.")
-        return cls(low, high, is_open=given.startswith("~"))
+        return cls(low, high, is_open=form.startswith("~"))
 
     def __str__(self) -> str:
         """Return the text that `parse` reads."""

@@ -353,10 +353,10 @@ FAILED = Judgment(-1, "failed")
 CALLS = "functions"
 
 
-def call_key(key: str, voter: str, dataset: str = "", item: str = "", **asked: Any) -> Request:
+def call_key(key: str, voter: str, dataset: str = "", item: str = "", **details: Any) -> Request:
     """Return a call of a function as the ledger keeps it: by the hash of name, version and texts, not by the texts."""
     body = {"model": voter, "call": key}
-    return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset, item, **asked)
+    return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset, item, **details)
 
 
 @dataclass(frozen=True, slots=True)

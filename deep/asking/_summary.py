@@ -365,8 +365,8 @@ def summary(
         }
         for voter, counts in sorted(tally.by_voter.items())
     ]
-    given = {name: tally.answers[voter] for voter, name in short_names(tally.answers).items()}
-    answers = {name: (*own.most_common(1)[0], own.total() - own[""], own.total()) for name, own in given.items()}
+    by_name = {name: tally.answers[voter] for voter, name in short_names(tally.answers).items()}
+    answers = {name: (*own.most_common(1)[0], own.total() - own[""], own.total()) for name, own in by_name.items()}
     paths = {kind: str(path) for kind, path in output_paths(out).items() if path.exists()}
     return {
         "schema_version": 1,

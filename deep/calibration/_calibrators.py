@@ -417,7 +417,7 @@ def _constrained(design: Floats, scores: DistinctScores) -> Floats:
     free = _fit_columns(design, scores, (True, True, True))
     if free[:2].min() >= 0.0:
         return free
-    faces = [_fit_columns(design, scores, (*kept, True)) for kept in product([True, False], repeat=2) if not all(kept)]
+    faces = [_fit_columns(design, scores, (*mask, True)) for mask in product([True, False], repeat=2) if not all(mask)]
     feasible = [face for face in faces if face[:2].min() >= 0.0]
 
     def loss(theta: Floats) -> float:
@@ -427,9 +427,9 @@ def _constrained(design: Floats, scores: DistinctScores) -> Floats:
     return min(feasible, key=loss)
 
 
-def _fit_columns(design: Floats, scores: DistinctScores, kept: tuple[bool, ...]) -> Floats:
-    """Fit the kept columns, with the coefficients of the others at 0."""
-    columns = np.flatnonzero(kept)
+def _fit_columns(design: Floats, scores: DistinctScores, mask: tuple[bool, ...]) -> Floats:
+    """Fit the columns of a mask, with the coefficients of the others at 0."""
+    columns = np.flatnonzero(mask)
     theta = np.zeros(design.shape[1])
     # The ridge pulls to a = b = 1, c = 0, which leaves P as it is.
     identity = np.array([1.0, 1.0, 0.0])

@@ -109,8 +109,8 @@ def _accuracy_interval(drawn: Floats | npt.NDArray[np.int64], confidence: float)
     """Return the interval of balanced accuracy of draws of four cells, (label, decision) in order."""
     wrong0, right0, wrong1, right1 = 1, 0, 2, 3
     sizes = drawn[:, [right0, right1]] + drawn[:, [wrong0, wrong1]]
-    kept = sizes.min(axis=1) > 0
-    values = (drawn[kept][:, [right0, right1]] / sizes[kept]).mean(axis=1)
+    has_both = sizes.min(axis=1) > 0
+    values = (drawn[has_both][:, [right0, right1]] / sizes[has_both]).mean(axis=1)
     return checks.percentile_interval(values, confidence)
 
 
@@ -210,11 +210,11 @@ def _resample(
 def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
     """Return the difference in balanced accuracy of every row of eight cells that has both classes."""
     n0, n1 = cells[:, :4].sum(axis=1), cells[:, 4:].sum(axis=1)
-    kept = (n0 > 0) & (n1 > 0)
+    has_both = (n0 > 0) & (n1 > 0)
     # The cell of a row is 4 y + 2 a + b. Rows that both have right, or both wrong, cancel out of the difference.
-    only_a_right1, only_b_right1 = cells[kept, 6], cells[kept, 5]
-    only_a_right0, only_b_right0 = cells[kept, 1], cells[kept, 2]
-    gains: Floats = (only_a_right1 - only_b_right1) / n1[kept] + (only_a_right0 - only_b_right0) / n0[kept]
+    only_a_right1, only_b_right1 = cells[has_both, 6], cells[has_both, 5]
+    only_a_right0, only_b_right0 = cells[has_both, 1], cells[has_both, 2]
+    gains: Floats = (only_a_right1 - only_b_right1) / n1[has_both] + (only_a_right0 - only_b_right0) / n0[has_both]
     return gains / 2.0
 
 

@@ -55,8 +55,8 @@ def checked_rows(
     y = checks.check_labels(y_true, len(p), name=labels)
     w = checks.check_sample_weight(sample_weight, len(p))
     # A row of weight 0 is as good as absent. Kept, it would be a P with no rows, whose share n1 / n is NaN.
-    kept = w > 0
-    return p[kept], y[kept], w[kept]
+    mask = w > 0
+    return p[mask], y[mask], w[mask]
 
 
 def checked_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> DistinctScores:

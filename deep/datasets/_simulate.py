@@ -268,8 +268,8 @@ def _parse(option: str) -> tuple[str, Range]:
     return name, (low, high)
 
 
-def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range]) -> dict[str, Range]:
-    """Return the ranges of scorers that are known: those given, else the published ones of their names.
+def score_ranges(names: Iterable[str], scores: Floats, ranges: Mapping[str, Range]) -> dict[str, Range]:
+    """Return the ranges of scorers that are known: of `ranges`, else the published ones of their names.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
         Of the scorers, in the order of their columns.
     scores : ndarray of float, shape (n_examples, n_scorers)
         A published range that does not hold all scores of its scorer is another scorer's, and left out.
-    given : mapping of str to (float, float)
+    ranges : mapping of str to (float, float)
         By scorer the lowest and the highest score that it can give; they count before the published ones.
 
     Raises
@@ -286,19 +286,19 @@ def score_ranges(names: Iterable[str], scores: Floats, given: Mapping[str, Range
         A range is given for a name that is none of `names`, or does not hold all scores.
     """
     names = tuple(names)
-    unknown = [name for name in given if name not in names]
+    unknown = [name for name in ranges if name not in names]
     if unknown:
         raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
     result: dict[str, Range] = {}
     for name, column in zip(names, scores.T, strict=True):
         # Names are compared without version, case and punctuation: "SummaC-Conv@1" is "summacconv".
         plain = "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())
-        bounds = given.get(name) or PUBLISHED_RANGES.get(plain)
+        bounds = ranges.get(name) or PUBLISHED_RANGES.get(plain)
         outside = column[(column < bounds[0]) | (column > bounds[1])] if bounds else column
         if bounds and not outside.size:
             result[name] = bounds
-        elif name in given:
-            low, high = given[name]
+        elif name in ranges:
+            low, high = ranges[name]
             raise InputError(
                 f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
             )

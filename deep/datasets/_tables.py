@@ -302,13 +302,13 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     )
 
 
-def check_same_labels(labels: Labels, given: Labels, datasets: Texts, items: Texts) -> None:
+def check_same_labels(labels: Labels, score_labels: Labels, datasets: Texts, items: Texts) -> None:
     """Raise where the label of a row in votes and that in scores are both known and differ."""
-    clash = (given != -1) & (labels != -1) & (given != labels)
+    clash = (score_labels != -1) & (labels != -1) & (score_labels != labels)
     if clash.any():
         row = int(np.flatnonzero(clash)[0])
         raise InputError(
-            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {given[row]} in "
+            f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {score_labels[row]} in "
             f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
         )
 
@@ -539,15 +539,15 @@ def _iter_source(
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
 
-def is_paths(given: object) -> TypeGuard[Paths]:
+def is_paths(value: object) -> TypeGuard[Paths]:
     """Return whether something is a path or paths."""
-    entries = given if isinstance(given, list | tuple) else [given]
+    entries = value if isinstance(value, list | tuple) else [value]
     return bool(entries) and all(isinstance(one, str | Path) for one in entries)
 
 
-def is_frame(given: object) -> TypeGuard[Frame]:
+def is_frame(value: object) -> TypeGuard[Frame]:
     """Return whether something is a data frame or a table of Arrow, and not one column, a Series or an array."""
-    return isinstance(given, Frame) and (hasattr(given, "columns") or hasattr(given, "schema"))
+    return isinstance(value, Frame) and (hasattr(value, "columns") or hasattr(value, "schema"))
 
 
 VotesGiven = VoteMatrix | Frame | Paths

@@ -173,7 +173,7 @@ def homes() -> list[Path]:
 
     ``DEEP_DATA_HOME`` where it is set, then the user's cache folder.
     """
-    given = os.environ.get("DEEP_DATA_HOME")
+    home = os.environ.get("DEEP_DATA_HOME")
     # Where this system keeps what can be downloaded again.
     if sys.platform == "darwin":
         cache = Path.home() / "Library" / "Caches" / "deep"
@@ -181,7 +181,7 @@ def homes() -> list[Path]:
         cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "deep" / "deep" / "Cache"
     else:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "deep"
-    return [*([Path(given)] if given else []), cache]
+    return [*([Path(home)] if home else []), cache]
 
 
 def find_folder(benchmark: Benchmark) -> Path | None:

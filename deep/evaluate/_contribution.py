@@ -373,28 +373,28 @@ class _FittedPanel:
     def __init__(self, rows: _PanelRows, columns: tuple[int, ...], starts: Sequence[Floats] | None = None) -> None:
         self._rows, self._columns = rows, columns
         self.judges = tuple(rows.names[column] for column in columns)
-        self._kept = [*columns, -1]
-        self._penalty = rows.penalty[np.ix_(self._kept, self._kept)]
+        self._terms = [*columns, -1]
+        self._penalty = rows.penalty[np.ix_(self._terms, self._terms)]
         self._fits = [
             fit_logistic(
-                design[:, self._kept],
+                design[:, self._terms],
                 n,
                 n1,
-                centre=np.zeros(len(self._kept)),
+                centre=np.zeros(len(self._terms)),
                 penalty=self._penalty,
                 start=None if starts is None else starts[fold],
                 slope=SLOPE,
             )
             for fold, (design, n, n1) in enumerate(rows.tables)
         ]
-        self._left_out = expit(rows.patterns[:, self._kept] @ np.column_stack(self._fits))
+        self._left_out = expit(rows.patterns[:, self._terms] @ np.column_stack(self._fits))
 
     @cached_property
     def _inverses(self) -> list[Floats]:
         """Return the inverse of the curvature of each fit's loss."""
         result: list[Floats] = []
         for coef, (design, n, _) in zip(self._fits, self._rows.tables, strict=True):
-            of_panel = design[:, self._kept]
+            of_panel = design[:, self._terms]
             p = expit(of_panel @ coef)
             curvature: Floats = (of_panel.T * (n * p * (1 - p))) @ of_panel + self._penalty
             result.append(np.asarray(np.linalg.inv(curvature), dtype=np.float64))

@@ -112,12 +112,12 @@ def _training_mask(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[
     if unlabeled.size:
         row = unlabeled[0]
         raise UnlabeledTrainingError(votes.datasets[row], votes.item_ids[row])
-    kept, rest = rows_of_both_classes(votes, is_train)
-    if not kept.any():
+    mask, rest = rows_of_both_classes(votes, is_train)
+    if not mask.any():
         check_both_classes(votes.labels[is_train], votes.datasets[is_train])
-    check_some_votes(votes.votes[kept])
+    check_some_votes(votes.votes[mask])
     one_class = f"Not used for training because their labels are all 0 or all 1: {listed(rest, MAX_NAMED)}."
-    return kept, [one_class] if rest else []
+    return mask, [one_class] if rest else []
 
 
 def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:
@@ -132,14 +132,14 @@ def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tupl
 
     Returns
     -------
-    kept : ndarray of bool, shape (n_examples,)
+    mask : ndarray of bool, shape (n_examples,)
     left_out : list of str
         Sorted.
     """
     codes = numbered(votes.datasets)[1]
     ones, zeros = (np.bincount(codes[rows & (votes.labels == label)], minlength=codes.max() + 1) for label in (1, 0))
-    kept = rows & ((ones > 0) & (zeros > 0))[codes]
-    return kept, sorted(set(votes.datasets[rows & ~kept].astype(str)))
+    mask = rows & ((ones > 0) & (zeros > 0))[codes]
+    return mask, sorted(set(votes.datasets[rows & ~mask].astype(str)))
 
 
 def dataset_rows(votes: VoteMatrix) -> list[tuple[str, npt.NDArray[np.intp]]]:
@@ -171,8 +171,8 @@ def _without_shared_documents(
     shared = is_train & np.array([document in held_out for document in votes.document_ids])
     if not shared.any():
         return is_train, 0, []
-    kept, _ = rows_of_both_classes(votes, is_train & ~shared)
-    if not kept.any():
+    mask, _ = rows_of_both_classes(votes, is_train & ~shared)
+    if not mask.any():
         return (
             is_train,
             0,
@@ -181,8 +181,8 @@ def _without_shared_documents(
                 "them no training dataset would be left. Expect optimistic figures."
             ],
         )
-    dropped = int(is_train.sum() - kept.sum())
-    return kept, dropped, [f"{dropped} training rows were dropped: their documents are in the held-out dataset."]
+    dropped = int(is_train.sum() - mask.sum())
+    return mask, dropped, [f"{dropped} training rows were dropped: their documents are in the held-out dataset."]
 
 
 # The metrics that decisions have without a P.

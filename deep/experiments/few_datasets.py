@@ -112,8 +112,8 @@ def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: 
         most = max(len(panel.votes.dataset_names) for panel in panels) - 1
         if most < 1:
             raise InputError("`votes` must hold a table of two datasets or more, one to test on. Got one in each.")
-        given = ", ".join(map(str, sizes))
-        raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {given}.")
+        text = ", ".join(map(str, sizes))
+        raise InputError(f"`few` must be 'all', or at most {most} with these panels. Got {text}.")
     return result
 
 
@@ -157,11 +157,11 @@ def transfer_over_panels(
 def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row:
     """Return the metrics of every rival on one draw."""
     panel = panels[draw.panel]
-    kept = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])
-    split, scores = hold_out(panel.votes.rows(kept), draw.target), panel.scores
+    rows = np.isin(panel.votes.datasets.astype(str), [draw.target, *draw.others])
+    split, scores = hold_out(panel.votes.rows(rows), draw.target), panel.scores
     if scores is not None:
         aligned = ("scores", "item_ids", "datasets", "labels")
-        scores = replace(scores, **{name: getattr(scores, name)[kept] for name in aligned}, document_ids=None)
+        scores = replace(scores, **{name: getattr(scores, name)[rows] for name in aligned}, document_ids=None)
     _, scored = fit_and_score(split, scores, random_state=random_state)
     y = split.test.labels
     share = float(y.mean())
@@ -471,8 +471,8 @@ def few_panel(
     if test != "all":
         raise InputError(f"`few` must be given with --test all. Got --test {test}.")
     sizes = check_sizes(words or ["1", "2", "3"])
-    kept, left = measurable(votes)
-    panel = StudyPanel("votes", kept, join_scores(kept, scores) if left and scores else scores)
+    matrix, left = measurable(votes)
+    panel = StudyPanel("votes", matrix, join_scores(matrix, scores) if left and scores else scores)
     draws_of([panel], sizes, 1, 0)  # before the run, which takes long
     return panel, sizes
 
@@ -500,13 +500,13 @@ def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
             f"`label` must be 0 or 1 in every row. Got none for item {votes.item_ids[row]!r} of dataset "
             f"{votes.datasets[row]!r}. Label it or leave it out."
         )
-    kept, left = evaluate.rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
-    if left and len(set(votes.datasets[kept])) < 2:
+    mask, left = evaluate.rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
+    if left and len(set(votes.datasets[mask])) < 2:
         raise InputError(
             "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "
             f"Got all 0 or all 1 in {listed(left, 5)}."
         )
-    return (votes.rows(kept) if left else votes), left
+    return (votes.rows(mask) if left else votes), left
 
 
 # The mean prior of the training datasets for every row, which decides nothing.

@@ -124,8 +124,8 @@ def draw_bars(names: Sequence[str], panels: Panels, title: str, *, share: bool =
     drawn = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axes, (panel, series) in zip(drawn, panels.items(), strict=True):
         height = 0.8 / len(series)
-        for i, (label, given) in enumerate(series.items()):
-            values = pd.to_numeric(pd.Series(given, dtype=object))
+        for i, (label, lengths) in enumerate(series.items()):
+            values = pd.to_numeric(pd.Series(lengths, dtype=object))
             places = [y - 0.4 + (i + 0.5) * height for y in range(len(names))]
             bars = axes.barh(places, values.fillna(0.0), height=height, label=label, color=COLORS[i])
             texts = [f"{100 * value:.0f} %" if share else f"{value:.1f}" for value in values]

@@ -306,20 +306,20 @@ def _describe_judges(finding: Finding, votes: "VoteMatrix") -> None:
     """Say which judges tell nothing, or tell it twice."""
     from deep import evaluate
 
-    kept = dict(zip(votes.voter_names, votes.answers_or_votes.T, strict=True))
-    silent = [name for name, column in kept.items() if not (column >= 0).any()]
+    columns = dict(zip(votes.voter_names, votes.answers_or_votes.T, strict=True))
+    silent = [name for name, column in columns.items() if not (column >= 0).any()]
     if silent:
         finding.careful.append(f"no vote at all: {listed(silent)}")
     for sentence in evaluate.constant_judges(votes):
         finding.alike |= sentence == evaluate.NO_JUDGE_DISTINGUISHES
         (finding.missing if finding.alike else finding.careful).append(sentence)
     same = defaultdict(list)
-    for name, column in kept.items():
+    for name, column in columns.items():
         if (column >= 0).sum() >= FEW_ITEMS and len({*column[column >= 0].tolist()}) > 1:
             same[column.tobytes()].append(name)
     for names in filter(lambda names: len(names) > 1, same.values()):
         finding.careful.append(f"identical columns, which count as one judge: {listed(names)}")
-    for name, column in kept.items():
+    for name, column in columns.items():
         both = (column >= 0) & (votes.labels >= 0)
         if both.sum() >= FEW_ITEMS and (column[both] == votes.labels[both]).all():
             finding.careful.append(
@@ -439,19 +439,19 @@ def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_
     votes = [one for one in findings if one.kind == "votes"]
     unnamed = [one.path for one in votes if any("no column dataset" in text for text in one.careful)]
     options = f" --dataset {shlex.quote(unnamed[0].name.partition('.')[0])}" if unnamed else ""
-    given = " ".join(map(_quoted, tables))
+    paths = " ".join(map(_quoted, tables))
     labels = "".join(f" --labels {_quoted(one.path)}" for one in findings if one.kind == "labels")
     stem = tables[0].name.partition(".")[0]
     voters = {name for one in votes for name in one.content.voter_names}
     for one in findings:
         if one.kind == "model" and {*one.content.voter_names} <= voters:
-            yield f"deep check {_quoted(one.path)} --votes {given}{labels}{options}"
-            yield f"deep report {_quoted(one.path)} {given}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
+            yield f"deep check {_quoted(one.path)} --votes {paths}{labels}{options}"
+            yield f"deep report {_quoted(one.path)} {paths}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
             return
     ignored = "".join(f" --ignore {shlex.quote(name)}" for one in findings for name in one.ignore)
     if has_classes:
-        yield f"deep panel {given}{labels}{options}{ignored}"
-    yield f"deep report {given}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
+        yield f"deep panel {paths}{labels}{options}{ignored}"
+    yield f"deep report {paths}{labels}{options} --out {_quoted(Path(f'{stem}.html'))}"
     # A dataset with labels of one class teaches nothing, and `deep fit` says so.
     left_out = [name for one in findings for name in one.one_class]
     excluded = "".join(f" --exclude {shlex.quote(name)}" for name in left_out)
@@ -459,7 +459,7 @@ def _table_commands(findings: Sequence[Finding], tables: Sequence[Path], *, has_
     excluded += f" --max-failure-rate {math.ceil(100 * rate) / 100:g}" if rate else ""
     excluded += "".join(f" --scores {shlex.quote(one.soft)}" for one in findings if one.soft)
     if (has_classes or not left_out) and not any(one.alike for one in findings):
-        yield f"deep fit {given}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
+        yield f"deep fit {paths}{labels}{options}{ignored}{excluded} --out {_quoted(Path(f'{stem}.model.json'))}"
 
 
 def _quoted(path: Path) -> str:

@@ -62,8 +62,8 @@ def consistency(model: str, source: str = "source", ledger: str | None = None) -
         claim = state.output.completion
         if not claim.strip():
             return Score.unscored(reason="no_response")
-        given = text_of(state.metadata[source]) if source in state.metadata else state.input_text
-        verdict = await to_thread.run_sync(Verdict.on, texts, given, claim)
+        document = text_of(state.metadata[source]) if source in state.metadata else state.input_text
+        verdict = await to_thread.run_sync(Verdict.on, texts, document, claim)
         return _score(verdict)
 
     return score
@@ -174,8 +174,8 @@ def committee(label: str = "label") -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001  the label is a grade, no target
         votes = {name: judgment_of(result).vote for name, result in scores_by_grader(state.scores).items()}
-        given = vote_of(state.metadata.get(label))
-        right = votes.pop(label, given)
+        default = vote_of(state.metadata.get(label))
+        right = votes.pop(label, default)
         if not votes:
             return Score.unscored(reason="scoring_failed", explanation="No grader scored the sample.")
         metadata = {"committee": True, "label": _grade(right)}

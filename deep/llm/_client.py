@@ -193,8 +193,8 @@ async def _note_sent(event: str, _: object) -> None:
         _sent.set(True)
 
 
-def call_error(error: Exception, redact: Redactor, asked: str = "") -> CallError:
-    """Return the CallError for an exception of the openai client, to what was `asked`; raise any other again."""
+def call_error(error: Exception, redact: Redactor, request: str = "") -> CallError:
+    """Return the CallError for an exception of the openai client, to a `request`; raise any other again."""
     import openai
 
     if isinstance(error, CallError):
@@ -203,7 +203,7 @@ def call_error(error: Exception, redact: Redactor, asked: str = "") -> CallError
         if error.status_code // 100 == 3:
             return _redirected(error.response, redact)
         wait = retry_after(error.response.headers)
-        return reply_error(error.status_code, redact(error.response.text), retry_after=wait, asked=asked)
+        return reply_error(error.status_code, redact(error.response.text), retry_after=wait, request=request)
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return _connection_error(error, redact)
     if isinstance(error, openai.OpenAIError | RecursionError | ValueError):  # of a reply about a batch
@@ -254,7 +254,7 @@ def reply_error(
     also: Mapping[str, object] | None = None,
     *,
     retry_after: float | None = None,
-    asked: str = "",
+    request: str = "",
 ) -> CallError:
     """Return the CallError for an error reply.
 
@@ -268,14 +268,14 @@ def reply_error(
         An error object that came outside the body.
     retry_after : float, optional
         Seconds that the reply asks to wait.
-    asked : str
+    request : str
         The request: what the reply quotes of it says nothing about other requests.
     """
     detail = {**_detail(body), **(also or {})}
     message = printable(" ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300])
     parameter = detail.get("param")
     return CallError(
-        _kind(status or 0, detail, own_words(message, asked), asked),
+        _kind(status or 0, detail, own_words(message, request), request),
         message,
         status=status,
         retry_after=retry_after,

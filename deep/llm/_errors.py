@@ -113,14 +113,14 @@ _ESCAPES = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+[bfnrt]?")
 _QUOTED = 3
 
 
-def own_words(message: str, asked: str) -> str:
+def own_words(message: str, request: str) -> str:
     """Return the words of an endpoint's message that are not quoted from the request.
 
     Parameters
     ----------
     message : str
         What the endpoint said of a failure.
-    asked : str
+    request : str
         The request, as JSON or as text.
 
     Examples
@@ -129,7 +129,7 @@ def own_words(message: str, asked: str) -> str:
     >>> own_words("Blocked by policy: its seed is unknown", "The gauge and its seed is unknown.")
     'blocked by policy'
     """
-    words, request_words = _words(message), _words(asked)
+    words, request_words = _words(message), _words(request)
     runs = {tuple(request_words[i : i + _QUOTED]) for i in range(len(request_words) - _QUOTED + 1)}
     quoted = {i + j for i in range(len(words)) if tuple(words[i : i + _QUOTED]) in runs for j in range(_QUOTED)}
     return " ".join(word for i, word in enumerate(words) if i not in quoted)

@@ -475,10 +475,10 @@ class Tally:
         self.longer += 1
         self.saved += judgment is None or judgment.vote != ABSTAIN
 
-    def name(self, asked: str, answered: str | None) -> None:
+    def name(self, model: str, answered: str | None) -> None:
         """Count an answer by the name of the model that gave it, where that is not the one asked."""
-        if answered is not None and answered != asked:
-            self.other_models[asked, answered] += 1
+        if answered is not None and answered != model:
+            self.other_models[model, answered] += 1
 
     def judge(self, voter: str, judgment: Judgment) -> None:
         """Count a judgment that was made of several answers, each counted already."""

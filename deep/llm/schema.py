@@ -183,10 +183,10 @@ sa.Index(
 )
 
 # SQLite adds only virtual columns to a table that is there; PostgreSQL before 18 knows stored ones alone.
-for _dialect, _kept in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
+for _dialect, _storage in (("sqlite", "VIRTUAL"), ("postgresql", "STORED")):
     _effective = sa.DDL(  # type: ignore[no-untyped-call]
         "ALTER TABLE requests ADD COLUMN effective_body TEXT "
-        f"GENERATED ALWAYS AS (coalesce(changed_body, requested_body)) {_kept}"
+        f"GENERATED ALWAYS AS (coalesce(changed_body, requested_body)) {_storage}"
     )
     sa.event.listen(requests, "after_create", _effective.execute_if(dialect=_dialect))
 

@@ -289,8 +289,8 @@ class Prompt:
         if not shots or self.takes_examples:
             return self.user if shots else self.user.replace(_PLACE, "")
         places = {match[1]: match.start() for match in PLACEHOLDER.finditer(self.user)}
-        asked = [self.user.rfind("\n\n", 0, places["question"]) + 2] if self.shows_question else []
-        start = min(places["source"], places["claim"], *asked)
+        starts = [self.user.rfind("\n\n", 0, places["question"]) + 2] if self.shows_question else []
+        start = min(places["source"], places["claim"], *starts)
         return f"{self.user[:start]}{_PLACE}{_QUESTION}{self.user[start:]}"
 
     def _shown(self, shots: Sequence[Example]) -> str:

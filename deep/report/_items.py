@@ -144,8 +144,8 @@ class TextColumns:
 
     def add(self, example: Example | None, details: Mapping[str, JsonObject]) -> bool:
         """Add the texts of the next item, and return whether there was room."""
-        given = (None, None, None) if example is None else (example.claim, example.source, example.question)
-        claim, source, question = (None if text is None else _cut(text) for text in given)
+        texts = (None, None, None) if example is None else (example.claim, example.source, example.question)
+        claim, source, question = (None if text is None else _cut(text) for text in texts)
         new = [text for text in (claim, source, question) if text is not None and text not in self.sources]
         size = len(json.dumps([*new, details], ensure_ascii=False).encode("utf-8", "replace"))
         if self.claim and self.size + size > MOST_BYTES:
@@ -162,8 +162,8 @@ class TextColumns:
         """Return the columns; none where no item has a text."""
         texts = {"claim": self.claim, "source": self.source, "sources": list(self.sources)}
         known = any(claim is not None for claim in self.claim)
-        asked = {"question": self.question} if any(self.question) else {}
-        return {**(texts if known else {}), **asked, **({"said": self.said} if self.said else {})}
+        questions = {"question": self.question} if any(self.question) else {}
+        return {**(texts if known else {}), **questions, **({"said": self.said} if self.said else {})}
 
 
 @dataclass(frozen=True)

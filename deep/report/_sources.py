@@ -337,8 +337,8 @@ def read_material(
             f"`RUN|MODEL|VOTES` must hold at most one run or model, and tables of votes. Got {len(runs)} runs and "
             f"{len(models)} models."
         )
-    for name, given in ("prior", known.prior is not None), ("scores", bool(known.scores)):
-        if given and not (models and tables):
+    for name, present in ("prior", known.prior is not None), ("scores", bool(known.scores)):
+        if present and not (models and tables):
             raise InputError(f"`{name}` must be given with a model and votes. Got it without.")
     if runs:
         return _of_run(runs[0], tables, labels)
@@ -453,8 +453,8 @@ def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMa
     scores = folder / "scores.parquet"
     if not scores.is_file():
         return material
-    given = tables or [str(path) for path in (folder / VOTES,) if path.is_file()]
-    scored, people = _scored_run(scores, read_votes(given) if given else None, runs, labels)
+    paths = tables or [str(path) for path in (folder / VOTES,) if path.is_file()]
+    scored, people = _scored_run(scores, read_votes(paths) if paths else None, runs, labels)
     failures = tuple(read_reasons(beside, scored.votes))
     return replace(material, scored=scored, people=people, failures=failures)
 

@@ -109,7 +109,7 @@ def test_first_rows_refused_in_other_words_decide_neither_of_a_field_nor_of_all(
 def test_other_complaints_of_size_are_none_of_the_text(status, message):
     """Of a setting, a wait, or words that the server quotes from the request."""
     quoted = json.dumps({"model": "tiny", "messages": [{"content": "The context length of a prompt is long."}]})
-    assert reply_error(status, json.dumps({"error": message}), asked=quoted).kind != "too_long"
+    assert reply_error(status, json.dumps({"error": message}), request=quoted).kind != "too_long"
 
 
 def test_an_error_beside_an_answer_is_no_refusal():

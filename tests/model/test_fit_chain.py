@@ -26,7 +26,7 @@ def model(votes):
 
 def test_the_table_is_the_chain(model):
     """Every pattern has the log-odds that the chain, fitted again, gives it; they rise with the ensembler's own."""
-    scorer, patterns = model.chain, model.chain.kept.joint.patterns
+    scorer, patterns = model.chain, model.chain.cells.joint.patterns
     assert np.array_equal(scorer.chain.predict(patterns), scorer.predict(patterns))
     assert (np.diff(scorer.predict(patterns)[np.argsort(scorer.chain.uncalibrated(patterns))]) >= 0).all()
     assert model.scores_of(patterns, streamed=True).p_uniform == pytest.approx(scorer.predict(patterns), abs=1e-12)
@@ -113,7 +113,7 @@ def test_the_papers_recipe_estimates_no_prior(votes):
     """Folds of rows, Platt on the rows of the fit, all rows alike; P stands as its calibrator gives it."""
     model = fit(votes, recipe="paper", sizes=[3], ensembler="LogisticRegression")
     scorer = model.chain
-    assert (scorer.spec.calibrator, scorer.kept.weighting, scorer.kept.group_by) == ("platt", "uniform", "fold")
+    assert (scorer.spec.calibrator, scorer.cells.weighting, scorer.cells.group_by) == ("platt", "uniform", "fold")
     assert model.cells.groups == tuple(model.left_out) == ("a", "b", "c", "d")
     assert isinstance(model.prior_rule, FixedPrior)
     assert model.score(votes) == pytest.approx(scorer.predict(model.select(votes)), abs=1e-9)
@@ -127,7 +127,7 @@ def test_datasets_with_common_documents_are_left_out_together():
     votes = small_votes(("a", "b", "c", "d", "e"))
     documents = [f"{'ab' if d in 'ab' else d}/{i}" for d, i in zip(votes.datasets, np.tile(range(120), 5), strict=True)]
     linked = VoteMatrix(votes.votes, votes.item_ids, votes.voter_names, votes.datasets, votes.labels, documents)
-    kept = fit(linked, **QUICK).chain.kept
+    kept = fit(linked, **QUICK).chain.cells
     assert kept.n_units == 4
     assert kept.training(without=int(kept.units[0])).cells.groups == ("c", "d", "e")
 

@@ -366,8 +366,8 @@ def _by_generator(turns: Sequence[Turn], methods: Sequence[Method], level: str) 
     """Yield the labels of each origin by the LLM that wrote the responses; nothing where the data do not say it."""
     for generator in dict.fromkeys(turn.generator for turn in turns if turn.generator):
         for name, labeled in _labels(turns, methods, level):
-            kept = [some for turn, some in zip(turns, labeled, strict=True) if turn.generator == generator]
-            yield f"{generator}: {name}", kept
+            labels = [some for turn, some in zip(turns, labeled, strict=True) if turn.generator == generator]
+            yield f"{generator}: {name}", labels
 
 
 @framed

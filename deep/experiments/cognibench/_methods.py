@@ -124,27 +124,27 @@ def asked_judges(args: argparse.Namespace) -> list[AskedJudge]:
         "auto": partial(tiered.AutoLabelJudge, level=args.level, contrasts=contrasts),
     }
     several = {"samples": args.samples}
-    asked = []
+    judges = []
     for model in models:
         if "listed" in args.judge:
-            asked.append(AskedJudge(tiered.ListJudge(), model, "direct", "Direct prompting"))
+            judges.append(AskedJudge(tiered.ListJudge(), model, "direct", "Direct prompting"))
         for group in [group for group in staged if group in args.judge]:
             for threshold in thresholds:
                 name = f"{group.capitalize()} (threshold = {threshold})"
-                asked.append(AskedJudge(staged[group](threshold=threshold, **several), model, group, name, name))
+                judges.append(AskedJudge(staged[group](threshold=threshold, **several), model, group, name, name))
             if args.ablation:
                 name = "- Sampling" if group == "tiered" else f"- Sampling, {group}"
                 alone = f"{group.capitalize()}, one sample"
-                asked.append(AskedJudge(staged[group](samples=1), model, group, alone, name))
+                judges.append(AskedJudge(staged[group](samples=1), model, group, alone, name))
         for path, threshold in product(args.prompt, thresholds):
             printed = load_tag_judge(path, threshold=threshold, **several)
             name = f"{printed.printed.id} (threshold = {threshold})"
-            asked.append(AskedJudge(printed, model, "printed prompt", name, name))
+            judges.append(AskedJudge(printed, model, "printed prompt", name, name))
         if args.ablation:
             listed = tiered.ListJudge(threshold=thresholds[0], **several)
-            asked.append(AskedJudge(listed, model, "direct", f"Direct prompting, {args.samples} samples", "- CFP"))
+            judges.append(AskedJudge(listed, model, "direct", f"Direct prompting, {args.samples} samples", "- CFP"))
     unique: dict[str, AskedJudge] = {}
-    for one in asked:
+    for one in judges:
         unique.setdefault(one.judge.voter(one.model), one)
     return list(unique.values())
 
@@ -161,14 +161,14 @@ def _thresholds(args: argparse.Namespace) -> list[int]:
 def ask_judges(
     args: argparse.Namespace,
     turns: Sequence[Turn],
-    asked: Sequence[AskedJudge],
+    judges: Sequence[AskedJudge],
     kinds: Sequence[Sequence[str]] | None,
 ) -> list[Method]:
     """Ask all judges about all turns; `kinds` as in :func:`ask_about`."""
-    if not asked:
+    if not judges:
         return []
-    result = ask_about(args, [(one.judge, one.model) for one in asked], turns, kinds, dataset="cognibench")
-    return [_method(one, turns, readings) for one, readings in zip(asked, result, strict=True)]
+    result = ask_about(args, [(one.judge, one.model) for one in judges], turns, kinds, dataset="cognibench")
+    return [_method(one, turns, readings) for one, readings in zip(judges, result, strict=True)]
 
 
 def ask_about(
@@ -202,12 +202,12 @@ def _reading(judge: tiered.SentenceJudge, turn: Turn, kinds: Sequence[str] | Non
     return judge.read(turn.source, turn.response, texts)
 
 
-def _method(asked: AskedJudge, turns: Sequence[Turn], readings: Sequence[tiered.TurnReading]) -> Method:
+def _method(judge: AskedJudge, turns: Sequence[Turn], readings: Sequence[tiered.TurnReading]) -> Method:
     verdicts = [reading.sentences for reading in readings]
     result = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
     unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
-    shown = verdicts if asked.group in ("auto", "tiered") else None
-    return Method(asked.group, asked.name, asked.model, result, shown, tuple(unaligned), asked.ablation)
+    shown = verdicts if judge.group in ("auto", "tiered") else None
+    return Method(judge.group, judge.name, judge.model, result, shown, tuple(unaligned), judge.ablation)
 
 
 def _found(sentence: tiered.SentenceVerdict) -> bool | None:
@@ -223,12 +223,12 @@ COLUMNS = ("turn_id", "item_id", "start", "end", "text", "spans")
 BAD = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsupported")
 
 
-def read_spans(given: str, turns: Sequence[Turn]) -> list[Method]:
+def read_spans(entry: str, turns: Sequence[Turn]) -> list[Method]:
     """Return the findings of other detectors: a sentence is hallucinated where one of their spans touches it.
 
     Parameters
     ----------
-    given : str
+    entry : str
         ``NAME=FILE``, or a file that is named after itself. CSV, JSONL or Parquet, a span a row: `turn_id` (or
         `item_id`), and `start` and `end` in characters of the response, or its `text`; a row without either says
         that the turn was read and nothing found. In JSON Lines a row may have a list `spans` of such objects, of
@@ -241,7 +241,7 @@ def read_spans(given: str, turns: Sequence[Turn]) -> list[Method]:
     InputError
         The file cannot be read, no row is of these turns, or a span is none of the response.
     """
-    name, _, place = given.rpartition("=")
+    name, _, place = entry.rpartition("=")
     path = Path(place)
     if file_beside(path, "judgments").exists():
         return _voted(name, place, turns)

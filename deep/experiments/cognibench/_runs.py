@@ -54,25 +54,25 @@ def evaluate(args: argparse.Namespace) -> int:
     """Run ``deep cognibench``."""
     published = read_turns(args.data)
     turns = turns_of_split(published, args)
-    asked = _methods.asked_judges(args)
+    judges = _methods.asked_judges(args)
     if args.dry_run:
-        return _dry_run(turns, asked)
+        return _dry_run(turns, judges)
     check_replaceable(args.out)
     kinds = _kinds(args, turns, published)
-    spans = [method for given in args.spans for method in _methods.read_spans(given, turns)]
+    spans = [method for entry in args.spans for method in _methods.read_spans(entry, turns)]
     methods = [
         *_methods.constants(turns),
         *spans,
         *_encoders(args, turns),
-        *_methods.ask_judges(args, turns, asked, kinds),
+        *_methods.ask_judges(args, turns, judges, kinds),
     ]
     _write(args, turns, methods, None if kinds is None else accuracy_of(kinds, turns))
     return ExitStatus.DONE
 
 
-def _dry_run(turns: Sequence[Turn], asked: Sequence[_methods.AskedJudge]) -> int:
-    calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in asked}
-    width = max((len(f"{one.name} ({one.model})") for one in asked), default=0)
+def _dry_run(turns: Sequence[Turn], judges: Sequence[_methods.AskedJudge]) -> int:
+    calls = {one: sum(one.judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns) for one in judges}
+    width = max((len(f"{one.name} ({one.model})") for one in judges), default=0)
     lines = [f"{f'{one.name} ({one.model})':<{width}}  at most {n:,} calls" for one, n in calls.items()]
     lines.append(f"{sum(calls.values()):,} calls at most; questions that judges share are asked once. Nothing was sent")
     sys.stdout.write("\n".join([*lines, ""]))
@@ -126,9 +126,9 @@ NAME, TITLE = "figure12-training-size", "Figure 12: F1 of the tuned detector by 
 def curve(args: argparse.Namespace) -> int:
     """Run ``deep cognibench curve``."""
     check_replaceable(args.out)
-    points = sorted((_point(given, args.method) for given in args.points), key=lambda row: row["training chats"])
-    for given in args.points:
-        check_not_in(args.out, Path(given.partition("=")[2]), "points")
+    points = sorted((_point(pair, args.method) for pair in args.points), key=lambda row: row["training chats"])
+    for pair in args.points:
+        check_not_in(args.out, Path(pair.partition("=")[2]), "points")
     table = pd.DataFrame(points)
     fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
@@ -154,11 +154,11 @@ def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float,
     return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "add chats while F1 rises", picture=NAME)
 
 
-def _point(given: str, method: str | None) -> JsonObject:
+def _point(pair: str, method: str | None) -> JsonObject:
     """Return a row of the curve from SIZE=RUN."""
-    left, equals, right = given.partition("=")
+    left, equals, right = pair.partition("=")
     if not (equals and left.isdecimal() and int(left)):
-        raise InputError(f"`points` must be SIZE=RUN, SIZE a number of training chats. Got {given!r}.")
+        raise InputError(f"`points` must be SIZE=RUN, SIZE a number of training chats. Got {pair!r}.")
     size = int(left)
     try:
         return {"training chats": size, **_measured(right, method)}
@@ -325,16 +325,16 @@ def export(args: argparse.Namespace) -> int:
             lines.append(f"{len(some):,} chats: in {path}")
     left = len(turns) - len(answered)
     lines += [f"{left:,} turns left out, with a sentence that the judge left undecided"] if left else []
-    kept = len(every) - len(turns)
-    lines += [f"{kept:,} turns of other dialogues are left for --split test"] if kept and args.split == "train" else []
+    rest = len(every) - len(turns)
+    lines += [f"{rest:,} turns of other dialogues are left for --split test"] if rest and args.split == "train" else []
     sys.stdout.write("\n".join([*lines, ""]))
     return ExitStatus.DONE
 
 
 def _read(args: argparse.Namespace) -> Sequence[Turn]:
-    given = [name for name in ("data", "labels") if getattr(args, name) is not None]
-    if len(given) != 1:
-        raise InputError(f"`data` or `labels` must be given, and not both. Got {' and '.join(given) or 'neither'}.")
+    names = [name for name in ("data", "labels") if getattr(args, name) is not None]
+    if len(names) != 1:
+        raise InputError(f"`data` or `labels` must be given, and not both. Got {' and '.join(names) or 'neither'}.")
     if args.labels is not None:
         if args.votes:
             raise InputError("`votes` must be given with the examples as `data`. Got `labels`.")

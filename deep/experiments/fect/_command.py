@@ -53,13 +53,13 @@ def _run(args: argparse.Namespace) -> int:
         print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     check_replaceable(args.out)
-    counts, given = _counts(plan), _given(args, plan)
+    counts, verdicts = _counts(plan), _given(args, plan)
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with console.live_progress() as progress:
         outcome = run_plan(plan, options, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
-    _write(args, pd.DataFrame([*_asked(plan, options), *given]), counts)
+    _write(args, pd.DataFrame([*_asked(plan, options), *verdicts]), counts)
     return ExitStatus.DONE
 
 
@@ -140,8 +140,8 @@ def _plan(args: argparse.Namespace) -> "Plan":
     from deep.asking import Plan, Sampling, judges_of, planned_voters
 
     console.check_draws(args, "runs")
-    given = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
-    models = console.check_models(args) if args.llm or args.prompt or not given else ()
+    sources = args.votes or args.model_file or args.lexical or args.encoder or args.embedding
+    models = console.check_models(args) if args.llm or args.prompt or not sources else ()
     if not models:
         console.check_nothing_asked(args, "without `llm`", _Answers)
     apart = [name for name in args.reasoning if name not in models]
@@ -193,15 +193,15 @@ def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
 
     judges = console.offline_judges(args)
     options = {"votes": args.votes, "models": args.model_file, "ensemblers": args.ensembler}
-    given = list(given_verdicts(plan.examples, NAMES, judges=judges, **options))
-    asked = {(column.llm, NAMES.get(judge.name, judge.name)) for judge, column in plan.prompts}
-    both = asked & {(row["model"], row["prompt"]) for row in given}
+    verdicts = list(given_verdicts(plan.examples, NAMES, judges=judges, **options))
+    voters = {(column.llm, NAMES.get(judge.name, judge.name)) for judge, column in plan.prompts}
+    both = voters & {(row["model"], row["prompt"]) for row in verdicts}
     if both:
         model, prompt = min(both)
         raise InputError(
             f"`votes` must hold no voter that is asked too. Got {prompt!r} of {model!r}. Ask it, or give its votes."
         )
-    return given
+    return verdicts
 
 
 def _asked(plan: "Plan", options: "AskOptions | None") -> list[dict[str, object]]:

@@ -181,11 +181,11 @@ add_arguments = console.adder(
 
 
 def _settings(args: argparse.Namespace) -> LooOptions:
-    given = topic_values(LooOptions, args)
-    given |= {name: tuple(dict.fromkeys(given[name])) for name in ("ensembler", "calibrator") if name in given}
+    values = topic_values(LooOptions, args)
+    values |= {name: tuple(dict.fromkeys(values[name])) for name in ("ensembler", "calibrator") if name in values}
     sizes = [int(word) if word.isdecimal() else word for word in args.sizes] or None
     beside = {"sizes": sizes, "tables": RECIPE_NAMES if args.compare_recipes else ()}
-    return LooOptions(**given | beside, netcal=find_spec("netcal") is not None)
+    return LooOptions(**values | beside, netcal=find_spec("netcal") is not None)
 
 
 def _whole(args: argparse.Namespace, results: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
@@ -236,11 +236,11 @@ def _trained_on(
     names = [resolve_dataset(name, votes.dataset_names, param="train") for name in args.train]
     if args.test == "all" or set(names) & set(tests):
         raise InputError(f"`train` must name datasets beside the one held out. Got {args.train} with {args.test!r}.")
-    kept = np.isin(votes.datasets.astype(str), [*names, *tests])
+    mask = np.isin(votes.datasets.astype(str), [*names, *tests])
     if scores is not None:
-        rows = {name: getattr(scores, name)[kept] for name in ("scores", "item_ids", "datasets", "labels")}
+        rows = {name: getattr(scores, name)[mask] for name in ("scores", "item_ids", "datasets", "labels")}
         scores = replace(scores, **rows)
-    return votes.rows(kept), scores
+    return votes.rows(mask), scores
 
 
 def run(args: argparse.Namespace) -> int:
@@ -268,8 +268,8 @@ def run(args: argparse.Namespace) -> int:
             seeds = {settings.random_state: [result.results for result in found]}
             for seed in range(settings.random_state + 1, settings.random_state + args.seeds):
                 again = datasets.simulate_votes(seed) if origin == console.SIMULATED else votes
-                kept = again.rows(np.isin(again.datasets, votes.dataset_names))
-                drawn = run_all(replace(settings, random_state=seed), tests, kept, scores, origin, progress)
+                seed_votes = again.rows(np.isin(again.datasets, votes.dataset_names))
+                drawn = run_all(replace(settings, random_state=seed), tests, seed_votes, scores, origin, progress)
                 seeds[seed] = [result.results for result in drawn]
             studied = None
             if few is not None:

@@ -254,11 +254,11 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
     """
     if len(tests) <= (HELD_OUT.folds if model.many_patterns(votes) else HELD_OUT.above):
         return [[test] for test in tests]
-    kept = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
+    matrix = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
     limit = model.FoldLimit(HELD_OUT.folds, HELD_OUT.folds)
-    folds = model.inner_folds(kept, model.RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
+    folds = model.inner_folds(matrix, model.RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
     groups: dict[int, list[str]] = {}
-    for name, first in zip(*np.unique(kept.datasets.astype(str), return_index=True), strict=True):
+    for name, first in zip(*np.unique(matrix.datasets.astype(str), return_index=True), strict=True):
         groups.setdefault(int(folds[first]), []).append(str(name))
     return list(groups.values())
 

@@ -267,8 +267,8 @@ def compare_parts(
         p, decisions = result[name] = scored.p_consistent[labeled], scored.decisions[labeled]
         of = decision_metrics(y, p, decisions, n_bins=n_bins, n_boot=n_boot, random_state=random_state)
         low, high = of["balanced_accuracy_ci"]
-        kept = {metric: of[metric] for metric in ("balanced_accuracy", "ece", "log_loss")}
-        rows.append({"part": name, **kept, "low": low, "high": high})
+        figures = {metric: of[metric] for metric in ("balanced_accuracy", "ece", "log_loss")}
+        rows.append({"part": name, **figures, "low": low, "high": high})
     for one, other in (("both", "prompts"), ("both", "encoders"), ("prompts", "encoders")):
         rows.append({"part": f"{one} less {other}", **_difference(y, result[one], result[other], n_boot, random_state)})
     return rows

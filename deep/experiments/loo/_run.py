@@ -432,17 +432,17 @@ def loo(
     True
     """
     matrix = as_votes(votes)
-    asked, names = settings or LooOptions(), matrix.dataset_names
+    options, names = settings or LooOptions(), matrix.dataset_names
     chosen = names if tests is None else [resolve_dataset(name, names, param="tests") for name in tests]
-    results = run_all(asked, chosen, matrix, scores, "given", lambda _task, _steps: lambda: None)
+    results = run_all(options, chosen, matrix, scores, "given", lambda _task, _steps: lambda: None)
     return methods([result.results for result in results])
 
 
 def write_scores(results: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
     """Write the scored items of every run; the file's metadata say where the votes came from."""
     table = pa.Table.from_pandas(pd.concat([result.scores for result in results]), preserve_index=False)
-    kept = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
-    pq.write_table(table.replace_schema_metadata(kept), path)
+    metadata = table.schema.metadata | {b"deep.votes": json.dumps(origin).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
 def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:

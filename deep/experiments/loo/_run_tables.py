@@ -149,8 +149,8 @@ def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None, columns: lis
         for run in runs
         for row in run["rows"]
     ]
-    kept = [row for row in rows if calibrators is None or row["calibrator"] in calibrators]
-    return _wide(pd.DataFrame(kept), columns, "ece")
+    errors = [row for row in rows if calibrators is None or row["calibrator"] in calibrators]
+    return _wide(pd.DataFrame(errors), columns, "ece")
 
 
 def _wide(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
@@ -232,10 +232,10 @@ def threshold_moves(
         drawn = np.where(np.isnan(lengths), np.nan, rng.random(len(y)))
         parts += [*_thirds("length", lengths, labeled, names), *_thirds("length" + CHANCE, drawn, labeled, names)]
     rows = []
-    for why, part, kept, share in parts:
-        weights = row_weights(votes.rows(kept))
+    for why, part, mask, share in parts:
+        weights = row_weights(votes.rows(mask))
         for name, column, (low, high) in _in_range(scores):
-            at = best_threshold(column[kept], y[kept], weights, share=share)
+            at = best_threshold(column[mask], y[mask], weights, share=share)
             rows.append((name, why, part, (at - low) / ((high - low) or 1.0)))
     return pd.DataFrame(rows, columns=["encoder", "moved_by", "part", "threshold"]).dropna(ignore_index=True)
 

@@ -317,9 +317,9 @@ def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
     result: dict[ChainName, list[Row]] = {}
     for run in runs:
         best: dict[ChainName, Row] = {}
-        asked = run["settings"]["calibrator"] or (["platt"] if recipe == "paper" else None)
+        names = run["settings"]["calibrator"] or (["platt"] if recipe == "paper" else None)
         for row in run["rows"]:
-            key, named = (row["ensembler"], row["n_prompts"]), asked is None or (row["calibrator"] or "none") in asked
+            key, named = (row["ensembler"], row["n_prompts"]), names is None or (row["calibrator"] or "none") in names
             # By loss on training data: a table of the best on test labels would flatter every ensembler.
             if row["recipe"] == recipe and named and (key not in best or _loss(row) < _loss(best[key])):
                 best[key] = row
@@ -434,9 +434,9 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
 
 def part_lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the accuracy that prompts, encoders and both reach by deep's stack, and their paired differences."""
-    kept = [run for run in runs if run.get("parts")]
+    with_parts = [run for run in runs if run.get("parts")]
     rows: dict[str, list[Row]] = {}
-    for row in (row for run in kept for row in run["parts"]):
+    for row in (row for run in with_parts for row in run["parts"]):
         rows.setdefault(row["part"], []).append(row)
     levels = [
         [
@@ -448,27 +448,27 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
         for name, of in rows.items()
         if " " not in name
     ]
-    if not kept:
+    if not with_parts:
         return
-    title = f"deep's stack on prompts, on encoders, and on both{_of(kept)}"
+    title = f"deep's stack on prompts, on encoders, and on both{_of(with_parts)}"
     yield from aligned(title, ["", "bal. acc.", "ECE", "log loss"], levels)
     paired = {
         name: [
             [
-                name if len(kept) == 1 else run["test"],
+                name if len(with_parts) == 1 else run["test"],
                 in_percent(row["balanced_accuracy"], "+"),
                 in_percent([row["low"], row["high"]], "+"),
                 f"{row['log_loss']:+.3f}",
                 shown([row["log_loss_low"], row["log_loss_high"]], "+.3f"),
             ]
-            for run, row in zip(kept, of, strict=True)
+            for run, row in zip(with_parts, of, strict=True)
         ]
         for name, of in rows.items()
         if " " in name
     }
     header = ["", "bal. acc.", "95 % interval", "log loss", "95 % interval"]
     title = "Paired differences on the same items"
-    if len(kept) == 1:
+    if len(with_parts) == 1:
         yield from aligned(title, header, [*chain.from_iterable(paired.values())])
     else:  # a table each: beside the name of a comparison that of a dataset has no room
         for name, of_datasets in paired.items():

@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     from deep.experiments.paper import _paper_tables, _show
 
     check_replaceable(args.out)
-    given, scores = loo.read_votes_and_encoders(args)
-    votes, rivals = _paper_tables.ours_and_rivals(given)
+    all_votes, scores = loo.read_votes_and_encoders(args)
+    votes, rivals = _paper_tables.ours_and_rivals(all_votes)
     origin = console.origin_of(args)
     _paper_tables.check_labeled(votes)
     example = _paper_tables.figure_dataset(args.figure_dataset, votes)

@@ -162,8 +162,8 @@ def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
     return _columns(votes, ~is_rival), _columns(votes, is_rival) if is_rival.any() else None
 
 
-def _columns(votes: VoteMatrix, kept: npt.NDArray[np.bool_]) -> VoteMatrix:
-    return votes.judges(np.flatnonzero(kept))
+def _columns(votes: VoteMatrix, mask: npt.NDArray[np.bool_]) -> VoteMatrix:
+    return votes.judges(np.flatnonzero(mask))
 
 
 def with_rivals(run: Run, rivals: VoteMatrix | None, settings: LooOptions) -> Run:
@@ -266,14 +266,14 @@ def _method(row: Row) -> str | None:
 
 def _llm_solution(voter: str) -> str | None:
     """Return the row of Table 3 that a voter fills: its solution, and the LLM that was asked."""
-    asked = parse_voter(voter)
-    name, _, model = asked.name.partition("/")  # as the embedded voters are named, without a version
+    parts = parse_voter(voter)
+    name, _, model = parts.name.partition("/")  # as the embedded voters are named, without a version
     solution = LLM_SOLUTIONS.get(name.removesuffix(DOCUMENT_FIRST).removeprefix(PRINTED))
     if solution is None:
         return None
     first = ", document first" if name.endswith(DOCUMENT_FIRST) else ""
     printed = ", the printed prompt" if name.startswith(PRINTED) else ""
-    return f"{solution} ({asked.model or model or 'LLM not named'}{first}{printed})"
+    return f"{solution} ({parts.model or model or 'LLM not named'}{first}{printed})"
 
 
 def _interval(table: str, dataset: str, method: str, row: Row) -> Row:

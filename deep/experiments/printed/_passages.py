@@ -172,11 +172,11 @@ class Print:
 class Match(NamedTuple):
     """How far a passage of a text agrees with a print.
 
-    `kept` are the runs of folded characters that agree; between two of them stands page furniture. `end` is where the
+    `spans` are the runs of folded characters that agree; between two of them stands page furniture. `end` is where the
     first window begins that does not agree.
     """
 
-    kept: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int], ...]
     n_windows: int
     end: int
 
@@ -199,7 +199,7 @@ def prints_of(paper: str) -> Mapping[str, Print]:
 
 def match(text: FoldedText, start: int, wanted: Print) -> Match:
     """Compare a text from one of its folded characters on with a print, passing over lines of page furniture."""
-    kept: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     cursor, n = start, 0
     for size, expected in zip(wanted.sizes(), wanted.windows, strict=True):
         if digest(text.folded[cursor : cursor + size]) == expected:
@@ -208,9 +208,9 @@ def match(text: FoldedText, start: int, wanted: Print) -> Match:
             runs = _around_furniture(text, cursor, size, expected)
         if not runs:
             break
-        kept += runs
+        spans += runs
         cursor, n = runs[-1][1], n + 1
-    return Match(tuple(merge_spans(kept)), n, cursor)
+    return Match(tuple(merge_spans(spans)), n, cursor)
 
 
 def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -> list[tuple[int, int]]:
@@ -297,7 +297,7 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     matches = [(match(text, start, wanted), start) for start in starts]
     for result, _ in matches:
         if result.n_windows == len(wanted.windows):
-            return Cut(_lay_out(text, result.kept, wanted), verified=True, n_verified=result.n_windows)
+            return Cut(_lay_out(text, result.spans, wanted), verified=True, n_verified=result.n_windows)
     begin, end = section or (0, len(text.folded))
     inside = [(result, start) for result, start in matches if begin <= start < end]
     if not inside or not _is_alike(text, begin, end, wanted):
@@ -352,9 +352,9 @@ def _slice(text: FoldedText, start: int, end: int) -> str:
     return text.text[text.places[start] : marks.end() if marks else stop]
 
 
-def _lay_out(text: FoldedText, kept: Sequence[tuple[int, int]], wanted: Print) -> str:
+def _lay_out(text: FoldedText, runs: Sequence[tuple[int, int]], wanted: Print) -> str:
     """Return the words of runs of a text, with the line breaks and hyphens of the print in place of the copy's."""
-    passage = FoldedText("\n".join(_whole_lines(text, kept)).rstrip(WRAPPERS))
+    passage = FoldedText("\n".join(_whole_lines(text, runs)).rstrip(WRAPPERS))
     pieces = [(piece, passage.at(piece.end())) for piece in _PIECE.finditer(passage.text)]
     breaks = _places_of_breaks(pieces, wanted)
     said: list[str] = []
@@ -380,9 +380,9 @@ def _places_of_breaks(pieces: Sequence[tuple[re.Match[str], int]], wanted: Print
     return {place: wanted.breaks[number] for number, (place, _) in places.items()}
 
 
-def _whole_lines(text: FoldedText, kept: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _whole_lines(text: FoldedText, runs: Sequence[tuple[int, int]]) -> Iterator[str]:
     """Yield the text of each run; those behind page furniture from the marks on that begin their line."""
-    for i, (start, end) in enumerate(kept):
+    for i, (start, end) in enumerate(runs):
         run = _slice(text, start, end)
         line = text.text.rfind("\n", 0, text.places[start]) + 1
         yield text.text[line : text.places[start]].lstrip() + run if i else run

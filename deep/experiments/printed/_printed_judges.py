@@ -42,11 +42,11 @@ class PrintedSteps:
     def messages(self, step: str, **texts: str) -> list[dict[str, str]]:
         """Return the chat messages of a step; the texts stand in them without tags, as the paper has it."""
         cleaned = {name: clean(text, name) for name, text in texts.items()}
-        asked = self.steps[step]
+        templates = self.steps[step]
         return [
-            {"role": role, "content": fill(asked[role], cleaned).strip()}
+            {"role": role, "content": fill(templates[role], cleaned).strip()}
             for role in ("system", "user")
-            if role in asked
+            if role in templates
         ]
 
 
@@ -72,10 +72,10 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]], *, some: b
         raise InputError(f"`prompt` must hold one of the steps {', '.join(wanted)}. Got none in {path!r}.")
     wanted = {step: names for step, names in wanted.items() if step in values or not some}
     for step, names in wanted.items():
-        asked = values.get(step)
-        if not isinstance(asked, dict) or not all(isinstance(asked.get(key), str) for key in ("user", "reply")):
+        table = values.get(step)
+        if not isinstance(table, dict) or not all(isinstance(table.get(key), str) for key in ("user", "reply")):
             raise InputError(f"`prompt` must have `user` and `reply` in a table [{step}]. Got none in {str(path)!r}.")
-        result = PLACEHOLDER.findall(str(asked.get("system", "")) + asked["user"])
+        result = PLACEHOLDER.findall(str(table.get("system", "")) + table["user"])
         if set(result) != set(names):
             raise InputError(
                 f"`prompt` must hold the placeholders {', '.join(sorted(names))} in [{step}], and no others. "
@@ -132,9 +132,9 @@ def reworded(program: Program[T], printed: PrintedSteps) -> Program[T]:
         except StopIteration as end:
             value: T = end.value
             return value
-        asked = [_in_print(question, printed) for question in questions]
-        answers = yield [question for question, _ in asked]
-        replies = [_translated(reply, form) for reply, (_, form) in zip(answers, asked, strict=True)]
+        pairs = [_in_print(question, printed) for question in questions]
+        answers = yield [question for question, _ in pairs]
+        replies = [_translated(reply, form) for reply, (_, form) in zip(answers, pairs, strict=True)]
 
 
 def _in_print(question: Question, printed: PrintedSteps) -> tuple[Question, str | None]:

@@ -98,10 +98,10 @@ def write_sample(
     article: Article, task: str, style: str, complexity: int, *, attempts: int, log: list[Rejected]
 ) -> Program[Sample]:
     """Write one response, without its claims: the base content, and `complexity` inventions worked in."""
-    asked = None
+    question = None
     if task == "question_answering":
-        asked = yield from _text("ask", {"source": article.text}, attempts, log)
-    response = yield from _base(article, task, style, asked, attempts, log)
+        question = yield from _text("ask", {"source": article.text}, attempts, log)
+    response = yield from _base(article, task, style, question, attempts, log)
     insertions: tuple[Insertion, ...] = ()
     if complexity:
         response, insertions = yield from _poison(article, response, complexity, attempts, log)
@@ -112,17 +112,17 @@ def write_sample(
         complexity=complexity,
         response=response,
         style=style if task == "style_transfer" else None,
-        question=asked,
+        question=question,
         insertions=insertions,
     )
 
 
 def _base(
-    article: Article, task: str, style: str, asked: str | None, attempts: int, log: list[Rejected]
+    article: Article, task: str, style: str, question: str | None, attempts: int, log: list[Rejected]
 ) -> Program[str]:
     texts = {"source": article.text}
-    if asked is not None:
-        return (yield from _text("answer", {**texts, "question": asked}, attempts, log))
+    if question is not None:
+        return (yield from _text("answer", {**texts, "question": question}, attempts, log))
     if task == "summarization":
         return (yield from _text("summarize", texts, attempts, log))
     return (yield from _text("restyle", texts, attempts, log, style=prompts()["styles"][style], manner_of=style))
@@ -376,13 +376,13 @@ def _with_candidates(
 ) -> Program[list[GoldClaim]]:
     """Give each claim the union of the verbatim excerpts that the verifiers find for it, in the order of the source."""
     texts = list(dict.fromkeys(claim.text for claim in gold))
-    asked = [
+    pairs = [
         (text, stepwise.finding_question(source, text, model=model)) for text in texts for model in recipe.verifiers
     ]
-    replies = yield [question for _, question in asked]
+    replies = yield [question for _, question in pairs]
     document = SearchableText(source)
     union: dict[str, set[Span]] = {text: set() for text in texts}
-    for (text, _), reply in zip(asked, replies, strict=True):
+    for (text, _), reply in zip(pairs, replies, strict=True):
         result = stepwise.read_evidence(reply, text, document)
         if isinstance(result, str):
             counts["evidence replies without an answer"] += 1
@@ -401,11 +401,11 @@ def _with_candidates(
 def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) -> Program[list[GoldClaim]]:
     """Let all verifiers vote on each excerpt for a claim of the base content; no verdict is no pass."""
     pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
-    asked = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.verifiers]
-    questions: list[Question] = [stepwise.evaluation_question(source, *pair, model=model) for pair, model in asked]
+    ballots = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.verifiers]
+    questions: list[Question] = [stepwise.evaluation_question(source, *pair, model=model) for pair, model in ballots]
     replies = yield questions
     passes: Counter[tuple[str, stepwise.Excerpt]] = Counter()
-    for (pair, _), reply in zip(asked, replies, strict=True):
+    for (pair, _), reply in zip(ballots, replies, strict=True):
         passes[pair] += stepwise.read_verdict(reply, source, pair[0]).vote == 1
     needed = recipe.consensus * len(recipe.verifiers) - 1e-9
     return [

@@ -294,16 +294,16 @@ def _evaluation(known: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Obs
     """Count verdicts that are right: PASS on true evidence of truth claims, FAIL on any of hallucinated claims."""
     votes: dict[str, list[int]] = {"truth": [], "hallucinated": []}
     for claim, gold in known:
-        verdicts = ((excerpt, given.vote) for (text, excerpt), given in observed.verdicts.items() if text == claim.text)
+        verdicts = ((excerpt, one.vote) for (text, excerpt), one in observed.verdicts.items() if text == claim.text)
         if gold.label in votes:
             votes[gold.label] += [vote for excerpt, vote in verdicts if _is_known(excerpt, gold)]
     right = {"truth": votes["truth"].count(1), "hallucinated": votes["hallucinated"].count(0)}
-    given = {label: sum(vote >= 0 for vote in cast) for label, cast in votes.items()}
-    yield "evaluate", "accuracy", sum(right.values()), sum(given.values())
+    answers = {label: sum(vote >= 0 for vote in cast) for label, cast in votes.items()}
+    yield "evaluate", "accuracy", sum(right.values()), sum(answers.values())
     for label in ("truth", "hallucinated"):
-        yield "evaluate", f"accuracy_{label}", right[label], given[label]
-    asked = sum(map(len, votes.values()))
-    yield "evaluate", "no_answer", asked - sum(given.values()), asked
+        yield "evaluate", f"accuracy_{label}", right[label], answers[label]
+    total = sum(map(len, votes.values()))
+    yield "evaluate", "no_answer", total - sum(answers.values()), total
 
 
 def _is_known(excerpt: stepwise.Excerpt, gold: GoldClaim) -> bool:
@@ -441,8 +441,8 @@ def with_alike(
     def alike(one: Observed, sample: Sample) -> Observed:
         gold, predicted = open_claims(one, sample)
         cosines = {(p, g): float(vectors[p] @ vectors[g]) for p in predicted for g in gold}
-        kept = {pair: min(cosine, 1.0) for pair, cosine in cosines.items() if cosine >= similar}
-        return replace(one, alike={pair: cosine for pair, cosine in kept.items() if not contradict(*pair)})
+        matches = {pair: min(cosine, 1.0) for pair, cosine in cosines.items() if cosine >= similar}
+        return replace(one, alike={pair: cosine for pair, cosine in matches.items() if not contradict(*pair)})
 
     return {llm: [alike(*case) for case in of_llm] for llm, of_llm in cases.items()}
 

@@ -476,9 +476,9 @@ def verdict_of(found: Measures, samples: Sequence[Sample], drawn: Collection[str
         return DatasetVerdict(judged, suspect, "These are shares of steps, without a P.", then, picture=picture)
     model = max(recalls, key=lambda name: recalls[name].value or 0.0)
     direct, alarms = known[model].get("direct_recall"), known[model].get("stepwise_false_alarms")
-    asked = "" if direct is None else f"; asked directly, {direct.hits:,}"
+    aside = "" if direct is None else f"; asked directly, {direct.hits:,}"
     best = recalls[model]
-    suspect = f"{model} finds {best.hits:,} of {best.total:,} hallucinated claims stepwise{asked}."
+    suspect = f"{model} finds {best.hits:,} of {best.total:,} hallucinated claims stepwise{aside}."
     trust = "These are verdicts without a P"
     trust += "." if alarms is None else f"; {alarms.hits:,} of {alarms.total:,} clean responses raise a false alarm."
     return DatasetVerdict(judged, suspect, trust, then, picture=picture)

@@ -395,8 +395,8 @@ class _PassageJudge(LLMJudge):
     @cached_property
     def version(self) -> str:
         """SHA-256 of what is asked and how it is read, 64 hexadecimal digits."""
-        asked = {step: [prompts()[step], SCHEMAS[step]] for step in self.steps}
-        content = {"asked": asked, "margin": CONTEXT_MARGIN, "rendering": RENDERING}
+        steps = {step: [prompts()[step], SCHEMAS[step]] for step in self.steps}
+        content = {"asked": steps, "margin": CONTEXT_MARGIN, "rendering": RENDERING}
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

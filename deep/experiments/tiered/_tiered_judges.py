@@ -110,9 +110,9 @@ class ReviewedTurn:
 
     def said(self, i: int) -> tuple[dict[str, int], Reason | None]:
         """Return the samples by label of one sentence, and why the last question that has too few has."""
-        asked = [tallies[i] for tallies in self.tallies if i in tallies]
-        votes = {label: n for tally in asked for label, n in sorted(tally.labels.items())}
-        return votes, next((tally.reason for tally in reversed(asked) if tally.reason), None)
+        own_tallies = [tallies[i] for tallies in self.tallies if i in tallies]
+        votes = {label: n for tally in own_tallies for label, n in sorted(tally.labels.items())}
+        return votes, next((tally.reason for tally in reversed(own_tallies) if tally.reason), None)
 
     def verdict(self, i: int, kind: str | None, met: Sequence[bool | None], level: str) -> _wording.SentenceVerdict:
         """Return the verdict on one sentence from its type and the criteria that it meets, in their order."""

@@ -402,7 +402,7 @@ def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
         capitals = [place for place in run if words[place][0].isupper()] if joins else []
         if capitals:
             within = words[capitals[0] : capitals[-1] + 1]
-            shortened = ("".join(word[0] for word in kept) for kept in (within, [words[place] for place in capitals]))
+            shortened = ("".join(word[0] for word in name) for name in (within, [words[place] for place in capitals]))
             acronyms = frozenset([letters.lower() for letters in shortened if len(letters) > 2])
             result.update(dict.fromkeys(run, acronyms))
     return result

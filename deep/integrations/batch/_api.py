@@ -383,9 +383,9 @@ class BatchRunner(BatchSession):
             lines = await self._results(batch, state, stack)
             stream, strange = iter(requests), lines.keys()
             while chunk := list(islice(stream, CHUNK)):
-                asked = {request.key: request for request in chunk}
-                await self._enter(batch, lines, asked, last=last)
-                strange -= asked.keys()
+                by_key = {request.key: request for request in chunk}
+                await self._enter(batch, lines, by_key, last=last)
+                strange -= by_key.keys()
         self.tally.lines_passed_over += lines.broken + len(strange)
         if not await self.ledger.call(table.still_in, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")

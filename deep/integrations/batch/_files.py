@@ -233,10 +233,10 @@ class BatchImporter(BatchSession):
         """Enter the results of requests, which are read lazily."""
         stream = iter(requests)
         while chunk := list(islice(stream, LINES_AT_ONCE)):
-            asked = {request.key: request for request in chunk}
-            result = self.results.of(list(asked))
-            now = await self.ledger.call(table.standing_of, keys=list(asked))
-            decided = (self._decide(asked[key], result.get(key, ()), now.get(key)) for key in asked)
+            by_key = {request.key: request for request in chunk}
+            result = self.results.of(list(by_key))
+            now = await self.ledger.call(table.standing_of, keys=list(by_key))
+            decided = (self._decide(by_key[key], result.get(key, ()), now.get(key)) for key in by_key)
             await self._carry_out([change for change in decided if change is not None], now)
 
     async def _carry_out(self, changes: Sequence[_Change], now: Mapping[str, Standing]) -> None:
@@ -248,8 +248,8 @@ class BatchImporter(BatchSession):
         written: list[Written] = []
         for change in changes:
             numbers = count(min(change.least, 0) - 1, -1)
-            kept = zip(change.beside, numbers, strict=False)
-            written += [self.ledger.keep_beside(change.request.key, reply, number) for reply, number in kept]
+            pairs = zip(change.beside, numbers, strict=False)
+            written += [self.ledger.keep_beside(change.request.key, reply, number) for reply, number in pairs]
             if isinstance(change.end, CallError):
                 written.append(self._fail(change.job, change.end))
             elif change.end is not None:

@@ -302,11 +302,11 @@ def _plain(label: str) -> str:
     return "".join(letter for letter in label.casefold() if letter.isalnum())
 
 
-def _asked(labels: list[str], asked: str | int) -> int:
-    if isinstance(asked, str) and asked in labels:
-        return labels.index(asked)
-    number = int(asked) if str(asked).isdecimal() else -1
+def _asked(labels: list[str], choice: str | int) -> int:
+    if isinstance(choice, str) and choice in labels:
+        return labels.index(choice)
+    number = int(choice) if str(choice).isdecimal() else -1
     if not 0 <= number < len(labels):
         allowed = ", ".join(f"{i} ({label})" for i, label in enumerate(labels))
-        raise InputError(f"`entailment_label` must be one of the model's labels: {allowed}. Got {asked!r}.")
+        raise InputError(f"`entailment_label` must be one of the model's labels: {allowed}. Got {choice!r}.")
     return number

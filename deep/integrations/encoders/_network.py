@@ -68,11 +68,11 @@ def model_folder(id_or_path: str | Path, revision: str | None) -> Path:
     return _checked(_fetch(id_or_path, revision), id_or_path)
 
 
-def _checked(folder: Path, given: str) -> Path:
+def _checked(folder: Path, origin: str) -> Path:
     if not folder.is_dir():
-        raise InputError(f"`id_or_path` must be a folder or an id on the hub. Got the file {given!r}.")
+        raise InputError(f"`id_or_path` must be a folder or an id on the hub. Got the file {origin!r}.")
     if not (folder / "config.json").is_file():
-        raise InputError(f"`id_or_path` must hold a model with its config.json. Got {given!r}, which has none.")
+        raise InputError(f"`id_or_path` must hold a model with its config.json. Got {origin!r}, which has none.")
     return folder
 
 
@@ -276,15 +276,15 @@ def quiet() -> Iterator[None]:
 
 
 def _usual(
-    folder: Path, kind: NetworkKind, given: str
+    folder: Path, kind: NetworkKind, origin: str
 ) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
-    config, tokenizer = read_parts(folder, given)
-    _check_kind(config, kind, given)
-    return _weights(folder, kind, given), tokenizer, []
+    config, tokenizer = read_parts(folder, origin)
+    _check_kind(config, kind, origin)
+    return _weights(folder, kind, origin), tokenizer, []
 
 
-def read_parts(folder: Path, given: str = "") -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
-    """Return the configuration and the tokenizer of a folder; errors call it as it was `given`."""
+def read_parts(folder: Path, origin: str = "") -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
+    """Return the configuration and the tokenizer of a folder; errors call it by its `origin`."""
     from transformers import AutoConfig, AutoTokenizer
 
     try:
@@ -292,7 +292,7 @@ def read_parts(folder: Path, given: str = "") -> "tuple[PretrainedConfig, PreTra
     except Exception as error:  # transformers raises whatever the damaged file makes it raise
         raise InputError(
             f"`id_or_path` must hold a configuration and a tokenizer that transformers reads without running the "
-            f"model's own code. Got {given or folder.name!r}: {one_line(error)}"
+            f"model's own code. Got {origin or folder.name!r}: {one_line(error)}"
         ) from None
 
 
@@ -303,12 +303,12 @@ def _check_batch_size(batch_size: int) -> int:
     return batch_size
 
 
-def _check_kind(config: "PretrainedConfig", kind: NetworkKind, given: str) -> None:
+def _check_kind(config: "PretrainedConfig", kind: NetworkKind, origin: str) -> None:
     built = list(config.architectures or [])
     if kind != "embedding" and not any(name.endswith(BUILT[kind]) for name in built):
         what = {"classifier": "sequence-classification", "tagger": "token-classification"}.get(kind, kind)
         raise InputError(
-            f"`id_or_path` must hold a {what} model. Got {given!r}, a "
+            f"`id_or_path` must hold a {what} model. Got {origin!r}, a "
             f"{', '.join(built) or 'model of an unknown kind'}. For sentence embeddings use load_embedding."
         )
 
@@ -323,7 +323,7 @@ def _known_limits(
     return own if reads is None else [*own, reads]
 
 
-def _weights(folder: Path, kind: NetworkKind, given: str) -> "PreTrainedModel":
+def _weights(folder: Path, kind: NetworkKind, origin: str) -> "PreTrainedModel":
     import torch
     import transformers
 
@@ -332,20 +332,20 @@ def _weights(folder: Path, kind: NetworkKind, given: str) -> "PreTrainedModel":
         model, report = maker.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     except Exception as error:  # as above
         raise InputError(
-            f"`id_or_path` must hold weights that transformers reads. Got {given!r}: {one_line(error)}"
+            f"`id_or_path` must hold weights that transformers reads. Got {origin!r}: {one_line(error)}"
         ) from None
     lost = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if lost:
-        raise InputError(f"`id_or_path` must hold every weight of the model. Got {given!r}, which lacks {lost[0]!r}.")
+        raise InputError(f"`id_or_path` must hold every weight of the model. Got {origin!r}, which lacks {lost[0]!r}.")
     return model
 
 
-def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", given: str) -> None:
+def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", origin: str) -> None:
     """Give a tokenizer of a decoder something to pad with, and tell the model of it."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.pad_token is None:
-        raise InputError(f"`id_or_path` must hold a tokenizer with a padding token. Got {given!r}, which has none.")
+        raise InputError(f"`id_or_path` must hold a tokenizer with a padding token. Got {origin!r}, which has none.")
     if getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = tokenizer.pad_token_id
 
@@ -390,11 +390,11 @@ def _tokenizer_limits(folder: Path, tokenizer: "PreTrainedTokenizerBase") -> lis
     return [value for value in (length, tokenizer.model_max_length) if value and value < _NO_LIMIT]
 
 
-def _limit(known: list[int], asked: int | None) -> int:
-    """Return the longest input that the model can read; `asked` can only lower it."""
-    if asked is not None and (type(asked) is not int or not 1 <= asked <= min(known)):
-        raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {asked!r}.")
-    return asked or min(known)
+def _limit(known: list[int], limit: int | None) -> int:
+    """Return the longest input that the model can read; `limit` can only lower it."""
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= min(known)):
+        raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {limit!r}.")
+    return limit or min(known)
 
 
 def _encodable(text: str) -> str:

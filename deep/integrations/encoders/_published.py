@@ -365,26 +365,26 @@ ENCODERS: Mapping[str, Callable[..., NetworkJudge]] = {
 """The published ways to use an encoder, by the name that stands before its id or folder, and before its votes."""
 
 
-def load_named_encoder(given: str) -> NetworkJudge:
+def load_named_encoder(text: str) -> NetworkJudge:
     """Load an encoder as options name it: ``[WAY:][NAME=]ID|FOLDER``.
 
     Parameters
     ----------
-    given : str
+    text : str
         WAY is a key of `ENCODERS`; without it :func:`load_encoder` decides. NAME names the model in its column.
     """
-    way, _, rest = given.partition(":")
-    return _loaded(ENCODERS[way], rest) if rest and way in ENCODERS else _loaded(load_encoder, given)
+    way, _, rest = text.partition(":")
+    return _loaded(ENCODERS[way], rest) if rest and way in ENCODERS else _loaded(load_encoder, text)
 
 
-def load_named_embedding(given: str) -> NetworkJudge:
+def load_named_embedding(text: str) -> NetworkJudge:
     """Load a sentence-embedding model as options name it: ``[NAME=]ID|FOLDER``."""
-    return _loaded(load_embedding, given)
+    return _loaded(load_embedding, text)
 
 
-def _loaded(load: Callable[..., NetworkJudge], given: str) -> NetworkJudge:
-    name, _, place = given.partition("=")
-    return load(place, model_id=name) if place and not Path(given).exists() else load(given)
+def _loaded(load: Callable[..., NetworkJudge], text: str) -> NetworkJudge:
+    name, _, place = text.partition("=")
+    return load(place, model_id=name) if place and not Path(text).exists() else load(text)
 
 
 def load_again(judge: str, place: str, options: Mapping[str, Any]) -> NetworkJudge:

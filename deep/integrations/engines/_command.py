@@ -59,9 +59,9 @@ add_arguments = adder(
 
 def run(args: argparse.Namespace) -> int:
     """Count, merge, write and report."""
-    given = args.votes or args.cells or args.moments
-    if bool(args.to) == bool(given):
-        got = "both" if given else "none"
+    inputs = args.votes or args.cells or args.moments
+    if bool(args.to) == bool(inputs):
+        got = "both" if inputs else "none"
         raise InputError(f"`to`, or `votes`, `cells` or `moments`, must be given. Got {got}.")
     if args.to:
         return _write_sql(args)

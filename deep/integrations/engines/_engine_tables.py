@@ -76,23 +76,23 @@ class BatchScorer:
         InputError
             A column is missing or holds something else.
         """
-        arrays = [*(batch.column(name) for name in self._kept(batch.schema.names)), *self._scores(batch)]
+        arrays = [*(batch.column(name) for name in self._others(batch.schema.names)), *self._scores(batch)]
         return type(batch).from_arrays(arrays, schema=self.schema(batch.schema))
 
     def schema(self, schema: "pa.Schema") -> "pa.Schema":
         """Return the columns of the scores of batches with the columns `schema`, for engines that ask beforehand."""
         import pyarrow as pa
 
-        fields = [schema.field(name) for name in self._kept(schema.names)]
+        fields = [schema.field(name) for name in self._others(schema.names)]
         return pa.schema([*fields, *schema_of(SCORE_COLUMNS)])
 
-    def _kept(self, names: list[str]) -> list[str]:
+    def _others(self, names: list[str]) -> list[str]:
         read = {*self._voters(names)}
-        kept = [name for name in names if name not in read]
-        clash = next((name for name in SCORE_COLUMNS if name in kept), None)
+        others = [name for name in names if name not in read]
+        clash = next((name for name in SCORE_COLUMNS if name in others), None)
         if clash is not None:
             raise InputError(f"`batch` must not have a column named {clash!r}, which scores have. Got one. Rename it.")
-        return kept
+        return others
 
     def _voters(self, names: list[str]) -> list[str | None]:
         return matched_names(self.model, names, allow_mismatch=self.allow_mismatch, allow_missing=self.allow_missing)

@@ -142,9 +142,9 @@ class Moments:
     def check_same(self, other: "Moments") -> None:
         """Raise unless `other` can be merged with these."""
         for name in ("voters", "score_names", "parts", "model"):
-            mine, given = getattr(self, name), getattr(other, name)
-            if mine != given:
-                raise InputError(f"`moments` must be of one model. Got {name} {given!r} beside {mine!r}. Count again.")
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise InputError(f"`moments` must be of one model. Got {name} {theirs!r} beside {mine!r}. Count again.")
 
 
 # Of the models whose rows have been counted: a model is written out once, not for every batch.

@@ -234,13 +234,13 @@ def _datasets(files: Sequence[_ForeignFile], options: ForeignOptions) -> list[st
 def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterator[ForeignItem]:
     """Yield the items of a file; where a record is one answer, an item has those of all of its records."""
     tool, long = file.tool, file.tool.is_long or "per" in file.tool.answers
-    given, rest = options.columns, list[str]()
+    columns, rest = options.columns, list[str]()
     if tool is TABLE:
-        given, rest = _table_columns(file, options)
+        columns, rest = _table_columns(file, options)
     elif "rest" in tool.answers:
         rest = judge_columns(file.records, tool.answers["known"], options.words(tool))
     paths = {role: tuple(_spelled(paths)) for role, paths in tool.paths.items()}
-    for role, name in given.items():
+    for role, name in columns.items():
         if not any(name in flat(record) for record in file.records):
             raise InputError(f"`{role}` must be a column or path in {str(file.path)!r}. Got {name!r}.")
         paths[role] = (name,)
@@ -311,8 +311,8 @@ def _of_inspect(answer: ForeignAnswer, record: FileRow, graders: set[str], *, fa
     reason = score.get("reason") if isinstance(score, Mapping) else None
     if answer.judge in graders and reason is None and not is_empty(answer.value):
         return answer  # its scale tells
-    given = SimpleNamespace(value=answer.value, reason=reason, explanation=answer.why)
-    return answer._replace(judgment=judgment_of(given if score else None, failed=failed))
+    result = SimpleNamespace(value=answer.value, reason=reason, explanation=answer.why)
+    return answer._replace(judgment=judgment_of(result if score else None, failed=failed))
 
 
 def _per(tool: Tool, known: Mapping[str, Any], column: str) -> str:
@@ -337,8 +337,8 @@ def _own_label(known: Mapping[str, Any], name: str | None) -> object:
 def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[str, str], list[str]]:
     """Return the column of each role in a table without a tool's marks, found by its name or given; and the judges."""
     columns = {key for record in file.records for key in record}
-    given = options.columns | ({"label": options.label} if options.label in columns else {})
-    roles = column_roles(file.records, given)
+    choices = options.columns | ({"label": options.label} if options.label in columns else {})
+    roles = column_roles(file.records, choices)
     if options.label is None and roles.get("label") in options.judges:
         del roles["label"]
     left_out = {*roles.values(), *options.ignore}
@@ -350,7 +350,7 @@ def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[st
     judges += [name for name in rest if any(fnmatchcase(name, pattern) for pattern in SCALES.get())]
     if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
         roles["label"], judges = judges[0], []
-    taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in given]
+    taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in choices]
     unused = [repr(name) for name in columns - {*roles.values(), *judges}]
     if taken:
         file.notes.append(f"By its name, {listed(taken, 12)}. For others: --source, --claim, --label, --item.")
@@ -479,10 +479,10 @@ class _Settled:
 
     def _is_high(self, judge: str, number: float) -> bool:
         """Return whether a number counts as consistent: from the grade that was given on, else from the middle on."""
-        scale, given = self._scales.get(judge), self._options.from_grade
-        if scale is not None and (given is None or not scale.low <= given <= scale.high):
+        scale, grade = self._scales.get(judge), self._options.from_grade
+        if scale is not None and (grade is None or not scale.low <= grade <= scale.high):
             return bool(scale.places(np.array(number)) >= CUT)
-        return number >= (given or 0)
+        return number >= (grade or 0)
 
     def _check(self, *, label_only: bool) -> None:
         """Leave out judges whose answers cannot be read; raise where none is left."""
@@ -530,8 +530,8 @@ class _Settled:
             return Judgment(int(value), score=grade, rationale=why)
         number = number_in(value)
         if number is None:
-            asked = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
-            return replace(REPLIES.judge(str(value), **asked), rationale=str(value))
+            details = {"finish_reason": None, "refusal": None, "material": None, "logprobs": None}
+            return replace(REPLIES.judge(str(value), **details), rationale=str(value))
         scale, is_lower = self._scales.get(answer.judge), answer.judge.startswith(self._lower)
         if scale is not None and scale.declared and np.isnan(scale.places(np.array(number))):
             return Judgment(ABSTAIN, "unparsable", rationale=why)  # it lies outside of what its judge may answer

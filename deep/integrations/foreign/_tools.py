@@ -136,8 +136,8 @@ class ForeignOptions:
 
     def words(self, tool: "Tool") -> dict[str, int]:
         """Return the words that are answers, in lower case, and what each means."""
-        given = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
-        known = {**VOTE_OF_TEXT, **_TABLES["usual"]["verdicts"], **tool.words, **given}
+        votes = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
+        known = {**VOTE_OF_TEXT, **_TABLES["usual"]["verdicts"], **tool.words, **votes}
         return {word.strip().lower(): vote for word, vote in known.items()}
 
 
@@ -206,9 +206,9 @@ def first_of(known: Mapping[str, Any], paths: Iterable[str]) -> Any:
     """Return the value at the first path that has something; None where none has."""
     for path in paths:
         parts = [known.get(part) for part in ([path] if path in known else path.split("+"))]
-        given = [part for part in parts if not is_empty(part)]
-        if given:
-            return given[0] if "+" not in path else "-".join(map(str, given))
+        values = [part for part in parts if not is_empty(part)]
+        if values:
+            return values[0] if "+" not in path else "-".join(map(str, values))
     return None
 
 
@@ -307,11 +307,11 @@ def _inspect_samples(path: Path) -> FileRow:
         head = read_eval_log(path, header_only=True)
         samples = read_eval_log_samples(path, all_samples_required=False)
         wanted = {"id", "epoch", "target", "input", "metadata", "output", "scores", "error"}
-        kept = [json.loads(sample.model_dump_json(include=wanted)) for sample in samples]
+        rows = [json.loads(sample.model_dump_json(include=wanted)) for sample in samples]
     except Exception as error:  # of zip, JSON, pydantic or a file system, as the log has it
         message = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"`files` must be logs of Inspect. Got {str(path)!r}: {message}.") from None
-    return {"eval": json.loads(head.eval.model_dump_json()), "samples": kept}
+    return {"eval": json.loads(head.eval.model_dump_json()), "samples": rows}
 
 
 def recognise(loaded: list[FileRow] | FileRow) -> tuple[Tool, list[FileRow]] | None:
@@ -398,7 +398,7 @@ def _is_true(cell: object) -> bool:
     return str(cell).strip().lower() in ("true", "1", "on", "yes")
 
 
-def question_of(tool: Tool, records: Sequence[FileRow], given: str | None) -> str | None:
+def question_of(tool: Tool, records: Sequence[FileRow], question: str | None) -> str | None:
     """Return the question whose answers are read: the one given, or the only one.
 
     Raises
@@ -409,7 +409,7 @@ def question_of(tool: Tool, records: Sequence[FileRow], given: str | None) -> st
     how = tool.answers
     paths = [path for path in (*how.get("value", ()), how.get("at", "")) if "$answer" in path]
     if not paths and "flat" not in how and "pick" not in how:
-        return given
+        return question
     names: Counter[str] = Counter()
     for record in records:
         known = flat(record)
@@ -425,13 +425,13 @@ def question_of(tool: Tool, records: Sequence[FileRow], given: str | None) -> st
             names.update(key for key in record if key not in how["known"])
     if "pick" not in how and paths and not paths[0].partition("$")[0]:
         names = Counter({name: n for name, n in names.items() if _is_answer_column(records, name)})
-    if given in names or (given is None and len(names) == 1):
-        return given or next(iter(names))
+    if question in names or (question is None and len(names) == 1):
+        return question or next(iter(names))
     if not names:
-        return given
+        return question
     raise InputError(
         f"`answer` must name the question whose answers are read, one of {', '.join(map(repr, sorted(names)))}. "
-        f"Got {given!r}."
+        f"Got {question!r}."
     )
 
 
@@ -482,7 +482,7 @@ def _counts(cells: Sequence[object]) -> bool:
     )
 
 
-def column_roles(records: Sequence[FileRow], given: Mapping[str, str]) -> dict[str, str]:
+def column_roles(records: Sequence[FileRow], choices: Mapping[str, str]) -> dict[str, str]:
     """Return the column of each role that is known: as given, else by its usual name.
 
     Raises
@@ -491,12 +491,12 @@ def column_roles(records: Sequence[FileRow], given: Mapping[str, str]) -> dict[s
         A column that was given is not there.
     """
     columns = dict.fromkeys(key for record in records[:N_LOOKED_AT] for key in record)
-    for role, name in given.items():
+    for role, name in choices.items():
         if name not in columns:
             raise InputError(f"`{role}` must be a column: {listed(list(columns), 12)}. Got {name!r}.")
     by_name = {column.strip().casefold().replace(" ", "_"): column for column in reversed(columns)}
     taken = {role: next((by_name[name] for name in names if name in by_name), "") for role, names in ROLES.items()}
-    return {role: name for role, name in {**taken, **given}.items() if name}
+    return {role: name for role, name in {**taken, **choices}.items() if name}
 
 
 def suggested(records: Sequence[FileRow]) -> dict[str, str]:

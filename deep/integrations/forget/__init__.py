@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         items, keys = _requests(history, args.item, args.dataset)
         texts = _unnamed(history)
     if not items:
-        given = ", ".join(map(repr, args.item))
-        raise InputError(f"`item` must match items of the ledger. Got {given}, and none of {name!r} is named so.")
+        patterns = ", ".join(map(repr, args.item))
+        raise InputError(f"`item` must match items of the ledger. Got {patterns}, and none of {name!r} is named so.")
     keys |= texts
     if not args.dry_run:
         asyncio.run(_delete(args.ledger, keys))

@@ -117,8 +117,8 @@ class LabelDesk:
             item = self._item(item_id)
             if item in self.log.book.answers.get(person, {}):
                 raise InputError(f"`item_id` must be an item that you have not labeled. Got {item_id!r} again.")
-            do, given = ("skip", -1) if label is None else ("label", label)
-            self._add(LabelEvent(do, *item, person, given, note))  # type: ignore[arg-type]
+            do, value = ("skip", -1) if label is None else ("label", label)
+            self._add(LabelEvent(do, *item, person, value, note))  # type: ignore[arg-type]
             return self.state(person)
 
     def undo(self, person: str) -> JsonObject:
@@ -135,7 +135,7 @@ class LabelDesk:
         person = _person(person)
         with self._lock:
             own = self.log.book.answers.get(person, {})
-            skipped = [item for item, given in own.items() if given.label is None]
+            skipped = [item for item, answer in own.items() if answer.label is None]
             if skipped:
                 self._add(*(LabelEvent("undo", *item, person) for item in skipped))
             return self.state(person)
@@ -182,8 +182,8 @@ class LabelDesk:
         """Write the tables; where that fails, say so in `problem` and go on, for the log has everything."""
         with self._lock:
             try:
-                kept = keep_other_labels(self.log.book, self.files.labels, self.files.annotations)
-                self.log.remarks += [kept] if kept else []
+                remark = keep_other_labels(self.log.book, self.files.labels, self.files.annotations)
+                self.log.remarks += [remark] if remark else []
                 write_labels(self.log.book, self.files.labels)
                 write_annotations(self.log.book, self.files.annotations)
                 self.problem = ""
@@ -262,8 +262,8 @@ class LabelDesk:
         return next(reversed(self.log.book.answers.get(person, {})), None)
 
     def _said(self, item: Item, person: str) -> JsonObject:
-        given = self.log.book.answers[person][item]
-        return {"label": given.label, "note": given.note, "after_reveal": given.after_reveal}
+        answer = self.log.book.answers[person][item]
+        return {"label": answer.label, "note": answer.note, "after_reveal": answer.after_reveal}
 
     def _shown(self, item: Item, person: str) -> JsonObject:
         """Return the texts of an item, with the places of their sentences as scripts count them."""
@@ -278,7 +278,7 @@ class LabelDesk:
     def _progress(self, person: str) -> JsonObject:
         book = self.log.book
         own = book.answers.get(person, {})
-        labeled = [item for item, given in own.items() if given.label is not None]
+        labeled = [item for item, answer in own.items() if answer.label is not None]
         open_ = [item for item in book.queue if book.missing(item) > 0]
         return {
             "items": len(book.queue) + len(self.rest),
@@ -430,47 +430,45 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":
     }
     calls: dict[str, Callable[[JsonObject], JsonObject]] = {
         "/start": lambda _: desk.start() | {"person": person},
-        "/state": lambda asked: desk.state(_name(asked)),
-        "/answer": lambda asked: desk.answer(
-            _name(asked), _text(asked, "item_id"), _label(asked), _text(asked, "note")
-        ),
-        "/undo": lambda asked: desk.undo(_name(asked)),
-        "/again": lambda asked: desk.again(_name(asked)),
-        "/reveal": lambda asked: desk.reveal(_name(asked), _text(asked, "item_id")),
+        "/state": lambda body: desk.state(_name(body)),
+        "/answer": lambda body: desk.answer(_name(body), _text(body, "item_id"), _label(body), _text(body, "note")),
+        "/undo": lambda body: desk.undo(_name(body)),
+        "/again": lambda body: desk.again(_name(body)),
+        "/reveal": lambda body: desk.reveal(_name(body), _text(body, "item_id")),
         "/enough": lambda _: desk.enough(),
     }
     with needs_extra("serve", what="A server"):
         return make_app(texts, {path: partial(_kept, call) for path, call in calls.items()})
 
 
-def _kept(call: Callable[[JsonObject], JsonObject], asked: object) -> JsonObject:
+def _kept(call: Callable[[JsonObject], JsonObject], body: object) -> JsonObject:
     """Return the answer of a call; a disk that takes nothing is no bug."""
-    if not isinstance(asked, dict):
+    if not isinstance(body, dict):
         raise InputError("`body` must be a JSON object. Got another value.")
     try:
-        return call(asked)
+        return call(body)
     except OSError as error:
         why = error.strerror or type(error).__name__
         message = f"The label could not be written: {why}. Nothing was changed. Make room, and answer again."
         raise WebError(507, "not_kept", message) from None
 
 
-def _text(asked: JsonObject, name: str) -> str:
-    value = asked.get(name, "")
+def _text(body: JsonObject, name: str) -> str:
+    value = body.get(name, "")
     if not isinstance(value, str):
         raise InputError(f"`{name}` must be text. Got another value.")
     return value
 
 
-def _name(asked: JsonObject) -> str:
-    name = _text(asked, "person").strip()  # the desk takes it in one spelling
+def _name(body: JsonObject) -> str:
+    name = _text(body, "person").strip()  # the desk takes it in one spelling
     if len(name) > LONGEST_NAME:
         raise InputError(f"`person` must have at most {LONGEST_NAME} characters. Got {len(name):,}.")
     return name
 
 
-def _label(asked: JsonObject) -> int | None:
-    name = _text(asked, "label")
+def _label(body: JsonObject) -> int | None:
+    name = _text(body, "label")
     if name not in LABELS:
         raise InputError(f"`label` must be one of {', '.join(sorted(LABELS))}. Got {name[:60]!r}.")
     return LABELS[name]

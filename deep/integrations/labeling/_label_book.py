@@ -88,9 +88,9 @@ class Annotations:
         `labels` are those that were given, by annotator; `on_label` is whether they differ, and not the steps alone.
         """
         result = []
-        for item, given in self.by_item.items():
-            steps = [step for step in STEPS if {0, 1} <= {marks[step] for marks in given.values()}]
-            labels = {one: marks["label"] for one, marks in given.items() if marks["label"] >= 0}
+        for item, by_annotator in self.by_item.items():
+            steps = [step for step in STEPS if {0, 1} <= {marks[step] for marks in by_annotator.values()}]
+            labels = {one: marks["label"] for one, marks in by_annotator.items() if marks["label"] >= 0}
             on_label = len(set(labels.values())) > 1
             if steps or on_label:
                 result.append({"item": item, "labels": labels, "on_label": on_label, "steps": steps})
@@ -282,7 +282,7 @@ def annotator_agreement(
 def _table_1(annotations: Annotations, kinds: dict[str, str | None]) -> dict[str, int]:
     """Return the counts of the paper's Table 1; a tied majority is neither factual nor not."""
     labels = [annotations.majority(item) for item, kind in kinds.items() if kind is None]
-    ambiguous = {kind: sum(given == kind for given in kinds.values()) for kind in AMBIGUITIES}
+    ambiguous = {kind: sum(value == kind for value in kinds.values()) for kind in AMBIGUITIES}
     counts = {"factual": labels.count(1), "non_factual": labels.count(0), "undecided": labels.count(-1)}
     return {**counts, "total": len(labels), **ambiguous}
 
@@ -371,7 +371,7 @@ class AnswerBook:
         By person.
     shown : dict of str to Item
         By person: the item that was given and has no answer yet.
-    given : set of (Item, str, int, str)
+    history : set of (Item, str, int, str)
         Item, person, label and note of every label that was ever given, those that were taken back too.
 
     Examples
@@ -389,7 +389,7 @@ class AnswerBook:
     answers: dict[str, dict[Item, GivenAnswer]] = field(default_factory=dict)
     revealed: dict[str, set[Item]] = field(default_factory=dict)
     shown: dict[str, Item] = field(default_factory=dict)
-    given: set[tuple[Item, str, int, str]] = field(default_factory=set)
+    history: set[tuple[Item, str, int, str]] = field(default_factory=set)
 
     def add(self, event: LabelEvent) -> None:
         """Apply the next event."""
@@ -409,7 +409,7 @@ class AnswerBook:
                     del self.shown[event.person]
                 label = event.label if event.do == "label" else None
                 if label is not None:
-                    self.given.add((event.item, event.person, label, event.note))
+                    self.history.add((event.item, event.person, label, event.note))
                 seen = event.item in self.revealed.get(event.person, set())
                 own[event.item] = GivenAnswer(label, event.note, event.time, seen)
 
@@ -420,14 +420,14 @@ class AnswerBook:
 
     def labels(self) -> Iterator[tuple[Item, str, GivenAnswer]]:
         """Yield every label that holds, skipped items apart: by the order of the queue, then by person."""
-        result = ((item, who, given) for who, own in self.answers.items() for item, given in own.items())
+        result = ((item, who, answer) for who, own in self.answers.items() for item, answer in own.items())
         at = {item: number for number, item in enumerate(self.queue)}
-        kept = [each for each in result if each[2].label is not None]
-        yield from sorted(kept, key=lambda each: (at.get(each[0], len(at)), each[0], each[1]))
+        entries = [each for each in result if each[2].label is not None]
+        yield from sorted(entries, key=lambda each: (at.get(each[0], len(at)), each[0], each[1]))
 
     def labelers(self, item: Item) -> list[str]:
         """Return who has labeled an item, sorted."""
-        return [who for who in self.people if (given := self.answers[who].get(item)) and given.label is not None]
+        return [who for who in self.people if (answer := self.answers[who].get(item)) and answer.label is not None]
 
     def missing(self, item: Item) -> int:
         """Return how many people are still to label an item of the queue; less than 1 where it is done."""
@@ -436,9 +436,9 @@ class AnswerBook:
     def balance(self) -> dict[Item, int]:
         """Return, for each item that anybody decided, how many more people say 1 than say 0."""
         result: Counter[Item] = Counter()
-        for item, _, given in self.labels():
-            if given.label in (0, 1):
-                result[item] += 1 if given.label == 1 else -1
+        for item, _, answer in self.labels():
+            if answer.label in (0, 1):
+                result[item] += 1 if answer.label == 1 else -1
         return dict(result)
 
     def majority(self) -> dict[Item, int]:
@@ -456,13 +456,13 @@ class AnswerBook:
                 "dataset": item[0],
                 "item_id": item[1],
                 "annotator": person,
-                "label": "" if given.label == UNDECIDED else str(given.label),
-                "ambiguous": AMBIGUOUS if given.label == UNDECIDED else "",
-                "note": given.note,
-                "time": given.time,
-                "after_reveal": str(int(given.after_reveal)),
+                "label": "" if answer.label == UNDECIDED else str(answer.label),
+                "ambiguous": AMBIGUOUS if answer.label == UNDECIDED else "",
+                "note": answer.note,
+                "time": answer.time,
+                "after_reveal": str(int(answer.after_reveal)),
             }
-            for item, person, given in self.labels()
+            for item, person, answer in self.labels()
         ]
 
     def annotations(self, items: Collection[Item] = ()) -> Annotations:
@@ -529,10 +529,10 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     InputError
         A copy cannot be written, so that nothing may be written over the table.
     """
-    given = {(*item, str(label)) for item, _, label, _ in book.given}
-    by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.given}
+    by_item = {(*item, str(label)) for item, _, label, _ in book.history}
+    by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.history}
     columns = (*LABEL_COLUMNS[:2], "annotator", "label", "note")
-    told = [_kept(labels, LABEL_COLUMNS, given), _kept(annotations, columns, by_person)]
+    told = [_kept(labels, LABEL_COLUMNS, by_item), _kept(annotations, columns, by_person)]
     return " ".join(filter(None, told))
 
 

@@ -156,8 +156,8 @@ class LabelLog:
             if not (untouched or (self._is_new and path not in self._left)):
                 lacking = sum(check not in file.rows for check in self._rows)
                 fault = file.fault or f"lacked {lacking} events"
-                kept = f"; what stood there is in {aside.name!r}" if aside else ""
-                self.remarks.append(f"{str(path)!r} {fault}. It was written anew with all labels{kept}.")
+                note = f"; what stood there is in {aside.name!r}" if aside else ""
+                self.remarks.append(f"{str(path)!r} {fault}. It was written anew with all labels{note}.")
         if theirs:
             self.remarks.append(
                 f"Another program added {len(theirs)} events to {str(path)!r}. They count after the next start."

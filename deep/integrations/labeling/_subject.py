@@ -55,13 +55,13 @@ class LabelSubject:
 
     def commands(self, labels: Path) -> list[str]:
         """Return the commands that use the table of labels: a test and a correction of P, or a first model."""
-        votes, given = " ".join(map(quote, self.tables)), quote(str(labels))
+        votes, table = " ".join(map(quote, self.tables)), quote(str(labels))
         if not self.model_file:
-            return [f"deep fit {votes} --labels {given} --out model.json"]
+            return [f"deep fit {votes} --labels {table} --out model.json"]
         model = quote(self.model_file)
         return [
-            f"deep check {model} --votes {votes} --labels {given}",
-            f"deep adapt {model} --votes {votes} --labels {given} --out mine.json",
+            f"deep check {model} --votes {votes} --labels {table}",
+            f"deep adapt {model} --votes {votes} --labels {table} --out mine.json",
         ]
 
     @cached_property
@@ -187,9 +187,9 @@ def read_label_subject(
     InputError
         A file cannot be used, or it is not clear which dataset is meant.
     """
-    given = None if model is None else load(model)
-    every = datasets.read_votes(tables) if given is None else votes_for(given, tables)
-    fitted = _learned(every, dataset) if given is None else given
+    file_model = None if model is None else load(model)
+    every = datasets.read_votes(tables) if file_model is None else votes_for(file_model, tables)
+    fitted = _learned(every, dataset) if file_model is None else file_model
     targets = targets_of(fitted, every, labels, scores)
     names = [target.name for target in targets]
     if dataset is not None:
@@ -274,22 +274,22 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
     beside = place.with_name(place.name.removesuffix(_label_log.ENDING) + ".csv")
     files = LabelFolder(beside if out is None else Path(out))
     check_out(files.labels, [".csv"])
-    kept = keep_other_labels(book, files.labels, files.annotations)
+    remark = keep_other_labels(book, files.labels, files.annotations)
     write_labels(book, files.labels)
     write_annotations(book, files.annotations)
     result = label_summary(book, files)
-    return result | {"problem": " ".join(filter(None, (told, kept))), "files": result["files"] | {"log": str(place)}}
+    return result | {"problem": " ".join(filter(None, (told, remark))), "files": result["files"] | {"log": str(place)}}
 
 
 def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:
     """Return how many labels there are, and the files."""
-    given = {who: sum(answer.label is not None for answer in own.values()) for who, own in book.answers.items()}
+    counts = {who: sum(answer.label is not None for answer in own.values()) for who, own in book.answers.items()}
     return {
         "items": len(book.queue),
         "complete": sum(book.missing(item) <= 0 for item in book.queue),
         "labels": len(book.majority()),
         "ties": len(book.ties()),
-        "people": {who: n for who, n in given.items() if n},
+        "people": {who: n for who, n in counts.items() if n},
         "after_reveal": sum(answer.after_reveal for _, _, answer in book.labels()),
         "files": {"labels": str(files.labels), "annotations": str(files.annotations), "log": str(files.log)},
     }

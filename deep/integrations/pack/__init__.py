@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"`licence` must name datasets of the votes: {', '.join(licences)}. Got {unknown[0]!r}.")
     quotable = {name for name, (_, may_quote) in licences.items() if may_quote}
     ledger = args.ledger or str(file_beside(args.votes, "ledger").with_suffix(".sqlite"))
-    asked = any(parse_voter(name).model for name in votes.voter_names)  # word checks and encoders have no replies
-    if asked and args.ledger is None and not Path(ledger).is_file():
+    has_replies = any(parse_voter(name).model for name in votes.voter_names)  # word checks and encoders have no replies
+    if has_replies and args.ledger is None and not Path(ledger).is_file():
         raise InputError(f"`ledger` must be a file. Got none at {ledger!r}. Name the one of these votes by --ledger.")
     forms: dict[str, Counter[str]] = {name: Counter() for name in votes.voter_names}
     with whole_folder(args.out) as folder:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             if path is not None:
                 place = folder / PACKED
                 _copy(path, place if kind is None else file_beside(place, kind), origin, quotable)
-        if asked:
+        if has_replies:
             with gzip.open(folder / "replies.jsonl.gz", "wt", encoding="utf-8") as file, History(ledger) as history:
                 for reply in _replies(history, votes, str(origin.get("endpoint"))):
                     forms[reply["judge"]][reply["form"]] += 1

@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for _, row in datasets.read_rows(Path(args.rank), SCORED, param="rank")]
         if not {*SCORED} <= {*rows[0]}:
             raise InputError(f"`rank` must have the columns {', '.join(SCORED)}. Got {args.rank!r} without one.")
-        given = {(row["dataset"], row["item_id"]): float(row["p_consistent"]) for row in rows if row["p_consistent"]}
-        systems = pairs.rank_systems(texts, given)
+        scores = {(row["dataset"], row["item_id"]): float(row["p_consistent"]) for row in rows if row["p_consistent"]}
+        systems = pairs.rank_systems(texts, scores)
         results["systems"] = [asdict(row) for row in systems]
         lines += _rank_lines(systems)
     if out is not None:

@@ -45,20 +45,20 @@ class Prices:
     ----------
     values : tuple of float
         By voter of the model; 0 for a judge that needs no LLM.
-    asked : tuple of int
+    llm_columns : tuple of int
         The columns of the judges that are asked.
     unit : {'calls', 'dollars'}
         Dollars where the price of every judge is known.
     """
 
     values: tuple[float, ...]
-    asked: tuple[int, ...]
+    llm_columns: tuple[int, ...]
     unit: str
 
     @property
     def free(self) -> tuple[int, ...]:
         """Return the columns of the judges that need no LLM, which are all heard first."""
-        return tuple(column for column in range(len(self.values)) if column not in self.asked)
+        return tuple(column for column in range(len(self.values)) if column not in self.llm_columns)
 
 
 def training_patterns(model: Model) -> tuple[npt.NDArray[np.int8], Floats]:
@@ -102,10 +102,10 @@ def _figures(simulation: Simulation, counts: npt.NDArray[np.int64], prices: Pric
     prices : Prices
     """
     weights, one_by_one = counts.sum(axis=1), simulation.p >= DECISION
-    asked, paid = (float(np.average(values, weights=weights)) for values in (simulation.calls, simulation.cost))
+    calls, paid = (float(np.average(values, weights=weights)) for values in (simulation.calls, simulation.cost))
     return {
-        "asked": asked,
-        "calls_saved": 1 - asked / len(prices.asked),
+        "asked": calls,
+        "calls_saved": 1 - calls / len(prices.llm_columns),
         "price_saved": 1 - paid / sum(prices.values),
         "changed": int(weights[simulation.changed].sum()),
         "n": int(weights.sum()),
@@ -157,10 +157,10 @@ def training_lines(report: Figures) -> Iterator[str]:
 
 def _listed(report: Figures) -> str:
     """Return the prices in words."""
-    asked = {name: price for name, price in report["prices"].items() if price > 0}
-    prices = [f"{name} {price:.3g}" for name, price in asked.items()]
-    if len(set(asked.values())) == 1:
-        prices = [f"{next(iter(asked.values())):.3g} each"]
+    by_name = {name: price for name, price in report["prices"].items() if price > 0}
+    prices = [f"{name} {price:.3g}" for name, price in by_name.items()]
+    if len(set(by_name.values())) == 1:
+        prices = [f"{next(iter(by_name.values())):.3g} each"]
     why = "" if report["unit"] == "dollars" else ", because some judges have no price"
     return f"{', '.join(prices)} (in {report['unit']}{why})"
 
@@ -302,7 +302,7 @@ class OneByOne:
             rows.append({"dataset": name, **_figures(result, cells.counts[:, position], prices)})
             step()
         return {
-            "judges": len(prices.asked),
+            "judges": len(prices.llm_columns),
             "prices": dict(zip(self.model.voter_names, prices.values, strict=True)),
             "unit": prices.unit,
             "error_cost": self.error_cost,
@@ -398,12 +398,12 @@ def _prices(plan: asking.Plan, columns: Sequence[asking.PlannedVoter], ask: aski
     """Return the expected cost of each judge, from the examples alone, so that a resumed run asks in the same order."""
     examples = list(islice(plan.examples, PROBED))
     calls, dollars = np.zeros(len(columns)), np.zeros(len(columns))
-    asked = [column for column, voter in enumerate(columns) if voter.judge.needs_llm]
-    for column in asked:
+    llm_columns = [column for column, voter in enumerate(columns) if voter.judge.needs_llm]
+    for column in llm_columns:
         each = [_price(plan, columns[column], example, ask) for example in examples]
         calls[column], dollars[column] = np.mean(each, axis=0)
-    known = bool((dollars[asked] > 0).all())
-    return Prices(tuple((dollars if known else calls).tolist()), tuple(asked), "dollars" if known else "calls")
+    known = bool((dollars[llm_columns] > 0).all())
+    return Prices(tuple((dollars if known else calls).tolist()), tuple(llm_columns), "dollars" if known else "calls")
 
 
 def _price(

@@ -288,8 +288,8 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     with needs_extra("serve", what="A server"):
         from starlette.requests import Request
         from starlette.responses import Response
-    meter, asked = Meter(), options or CheckOptions()
-    checker = Checker(model, replace(asked, on_scored=both(meter.scored, asked.on_scored)))
+    meter, setup = Meter(), options or CheckOptions()
+    checker = Checker(model, replace(setup, on_scored=both(meter.scored, setup.on_scored)))
     door = AgentDoor(model, checker) if checker.options.mcp else None
 
     @asynccontextmanager
@@ -463,9 +463,9 @@ class AgentDoor:
             content=[TextContent(type="text", text=text)], structured_content=result, is_error="error" in result
         )
 
-    async def _check(self, given: JsonReply) -> JsonReply:
+    async def _check(self, arguments: JsonReply) -> JsonReply:
         """Answer as ``/v1/check`` does."""
-        pairs, _ = read_pairs(given, self._checker.options)
+        pairs, _ = read_pairs(arguments, self._checker.options)
         (answer,) = await self._checker.check([pair for _, pair in pairs])
         result: JsonReply = {"id": pairs[0][0], **json.loads(answer.body)}
         if not answer.within_budget:
@@ -473,18 +473,18 @@ class AgentDoor:
             raise WebError(402, "budget", message, more={"result": result})
         return result
 
-    async def _score(self, given: JsonReply) -> JsonReply:
-        votes = self._matrix(given)
+    async def _score(self, arguments: JsonReply) -> JsonReply:
+        votes = self._matrix(arguments)
         prior = self._checker.options.score.prior
         scores = await asyncio.to_thread(self._model.scores_of, votes.votes, prior=prior, streamed=True)
         return {
             "results": [{"id": str(name), **row} for name, row in zip(votes.item_ids, scores.records(), strict=True)]
         }
 
-    async def _verdict(self, given: JsonReply) -> JsonReply:
+    async def _verdict(self, arguments: JsonReply) -> JsonReply:
         from deep.report import verdict  # which loads all that reports are made of
 
-        votes, prior = self._matrix(given), self._checker.options.score.prior
+        votes, prior = self._matrix(arguments), self._checker.options.score.prior
         result = await asyncio.to_thread(verdict, self._model, votes, prior=prior)
         tally = result.tally.as_dict()
         lowest: Any = tally["lowest"]  # NaN, where there is no interval, is null in JSON
@@ -498,10 +498,10 @@ class AgentDoor:
             "lowest": [{key: None if value != value else value for key, value in item.items()} for item in lowest],
         }
 
-    def _matrix(self, given: JsonReply) -> VoteMatrix:
+    def _matrix(self, arguments: JsonReply) -> VoteMatrix:
         """Return the votes of a list of items; a judge that is not named has none."""
-        items = given.get("items")
-        if given.keys() != {"items"} or not isinstance(items, list) or not 1 <= len(items) <= self._most:
+        items = arguments.get("items")
+        if arguments.keys() != {"items"} or not isinstance(items, list) or not 1 <= len(items) <= self._most:
             raise refused(f"`items` must be a list of 1 to {self._most:,} objects, and the one argument. Got another.")
         names = self._model.voter_names
         rows = [_item(item, names, f" in item {number}") for number, item in enumerate(items)]

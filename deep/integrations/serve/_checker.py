@@ -244,15 +244,15 @@ class Checker:
     """
 
     def __init__(self, model: Model, options: CheckOptions | None = None) -> None:
-        self.options = given = options or CheckOptions()
+        self.options = setup = options or CheckOptions()
         self.scorer = TextScorer(
-            model, given.ask, finder=given.finder, options=given.score, endpoint=given.endpoint, dataset=given.dataset
+            model, setup.ask, finder=setup.finder, options=setup.score, endpoint=setup.endpoint, dataset=setup.dataset
         )
         self.model, self.plan = model, self.scorer.plan
-        kept = next((column.name for column in self.plan.columns if column.judge.needs_llm or column.caller), None)
-        if kept is not None and given.no_text:
+        judge = next((column.name for column in self.plan.columns if column.judge.needs_llm or column.caller), None)
+        if judge is not None and setup.no_text:
             raise InputError(
-                f"`no_text` must be given with judges that need no ledger, since a ledger keeps texts. Got {kept!r}. "
+                f"`no_text` must be given with judges that need no ledger, since a ledger keeps texts. Got {judge!r}. "
                 "Leave it out."
             )
         self._recent: dict[str, bytes] = {}
@@ -295,9 +295,9 @@ class Checker:
         WebError
             The endpoint refuses every request, or the ledger cannot be written.
         """
-        asked = {pair.example_id: pair for pair in pairs}
-        result = {key: PairAnswer(self._recent[key]) for key in asked if key in self._recent}
-        new = [pair for key, pair in asked.items() if key not in result]
+        by_id = {pair.example_id: pair for pair in pairs}
+        result = {key: PairAnswer(self._recent[key]) for key in by_id if key in self._recent}
+        new = [pair for key, pair in by_id.items() if key not in result]
         lacking = set[str]() if self._asking is None else await self._ask(self._asking, new)
         for some in _portions(new):
             answers = await self._answers(some)
@@ -439,9 +439,9 @@ def _pair(value: object, dataset: str, where: str) -> tuple[str | None, Example]
         raise refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
     if not value.keys() <= FIELDS:
         raise refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
-    name, asked = value.get("id"), value.get("question")
-    left = isinstance(asked, str) and not asked.strip()  # a field of a form that was left empty
-    question = None if asked is None or left else _text(value, "question", where)
+    name, entry = value.get("id"), value.get("question")
+    left = isinstance(entry, str) and not entry.strip()  # a field of a form that was left empty
+    question = None if entry is None or left else _text(value, "question", where)
     if name is not None and (not isinstance(name, str) or len(name) > LONGEST_ID):
         got = "a longer one" if isinstance(name, str) else _kind(name)
         raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")

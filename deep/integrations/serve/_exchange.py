@@ -198,20 +198,20 @@ class RequestBody:
 class GuardedResponse:
     """Sends a response with the headers that each must have; or an error, where none has begun."""
 
-    def __init__(self, scope: Scope, send: Send, asked: RequestBody) -> None:
-        self._scope, self._send, self._asked = scope, send, asked
+    def __init__(self, scope: Scope, send: Send, request: RequestBody) -> None:
+        self._scope, self._send, self._request = scope, send, request
         self._begun = False
 
     async def send(self, message: Message) -> None:
         """Send a message of the application."""
         if message["type"] == "http.response.start":
             self._begun = True
-            given = message.get("headers", ())
-            message = {**message, "headers": [*given, *self._missing(given)]}
+            headers = message.get("headers", ())
+            message = {**message, "headers": [*headers, *self._missing(headers)]}
         await self._send(message)
 
-    def _missing(self, given: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
-        known = {name.lower(): value for name, value in given}
+    def _missing(self, headers: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
+        known = {name.lower(): value for name, value in headers}
         kind = known.get(b"content-type", b"")
         added = JSON_HEADERS if kind.startswith(b"application/json") else PAGE_HEADERS
         yield from (header for header in added if header[0] not in known)
@@ -228,7 +228,7 @@ class GuardedResponse:
         if not self._begun:
             body = error_body(error)
             fields = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
-            if not self._asked.ended and self._has_body():
+            if not self._request.ended and self._has_body():
                 fields["connection"] = "close"
             await self._whole(error.status, fields, b"" if self._scope["method"] == "HEAD" else body)
 
@@ -245,7 +245,7 @@ class GuardedResponse:
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
         if self._has_body():
-            await self._asked.drop()
+            await self._request.drop()
         await self._send({"type": "http.response.body", "body": b""})
 
 

@@ -84,8 +84,8 @@ class Access:
         """Return whether the headers of a request, their names in lower case, hold the token or a session."""
         if self._token is None:
             return True
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(given.strip(), self._token):
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and _same(credentials.strip(), self._token):
             return True
         cookies = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
         return any(name == self.cookie and _same(value, self._session.encode()) for name, _, value in cookies)
@@ -98,8 +98,8 @@ class Access:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
 
 
-def _same(given: str, wanted: bytes) -> bool:
-    return compare_digest(given.encode(errors="replace"), wanted)
+def _same(text: str, wanted: bytes) -> bool:
+    return compare_digest(text.encode(errors="replace"), wanted)
 
 
 def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_stderr) -> str | None:
@@ -124,9 +124,9 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
             return read_bytes(path, "token_file", LONGEST_FILE).decode("ascii").strip()
         except (OSError, UnicodeDecodeError):
             raise InputError(f"`token_file` must be a readable file of ASCII. Got {str(path)!r}.") from None
-    given = os.environ.get("DEEP_TOKEN", "").strip()
-    if given or host in LOOPBACK:
-        return given or None
+    env_token = os.environ.get("DEEP_TOKEN", "").strip()
+    if env_token or host in LOOPBACK:
+        return env_token or None
     token = secrets.token_urlsafe(24)
     say(f"token: {token}")
     return token
@@ -366,8 +366,8 @@ class Guard:
             self._n_bytes -= held
 
     def _check_media_type(self, headers: Mapping[str, str]) -> None:
-        given, _, rest = headers.get("content-type", "").lower().partition(";")
-        if given.strip() != JSON:
+        media_type, _, rest = headers.get("content-type", "").lower().partition(";")
+        if media_type.strip() != JSON:
             raise WebError(415, "media_type", f"The Content-Type must be {JSON}. Got another one, or none.")
         charset = re.search(r'charset\s*=\s*"?([^";\s]*)', rest)
         if charset is not None and charset[1] not in ("utf-8", "utf8"):

@@ -53,7 +53,7 @@ class LiveAsker:
     plan: Plan
     options: AskOptions
     broken: bool = field(default=False, init=False)
-    asked: dict[str, asyncio.Future[None]] = field(default_factory=dict, init=False)
+    futures: dict[str, asyncio.Future[None]] = field(default_factory=dict, init=False)
     _engine: Engine | None = field(default=None, init=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -150,7 +150,7 @@ class _Turn:
             await self._ask(chunk)
 
     async def _ask(self, requests: Sequence[Request]) -> None:
-        known = self.asker.asked
+        known = self.asker.futures
         theirs = [known[request.key] for request in requests if request.key in known]
         own = {key: request for request in requests if (key := request.key) not in known}
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -49,12 +49,12 @@ class TimedProtocol(H11Protocol):
         Seconds for a whole request, from its first byte or the connection on, and for a client to read on.
     most : int
         Connections that may be open; one more is answered with 503 and closed.
-    **given
+    **options
         Of uvicorn.
     """
 
-    def __init__(self, *, read_timeout: float, most: int, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, *, read_timeout: float, most: int, **options: Any) -> None:
+        super().__init__(**options)
         self.conn = JoinedConnection(h11.SERVER, LARGEST_HEAD)
         self._read_timeout, self._most = read_timeout, most
         self._receiving: TimerHandle | None = None

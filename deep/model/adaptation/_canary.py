@@ -130,7 +130,7 @@ def canary(
     if type(n_draws) is not int or n_draws < 1:
         raise InputError(f"`n_draws` must be a whole number above 0. Got {n_draws!r}.")
     q, y = np.clip(every[is_labeled], NOISE, 1 - NOISE), np.asarray(labels)[is_labeled].astype(float)
-    clusters = Clusters.from_documents(documents, len(y), kept=is_labeled)
+    clusters = Clusters.from_documents(documents, len(y), mask=is_labeled)
     correlation = 0.0
     if not clusters.alone:
         # Of errors net of the mean over all labels, which an intercept that is off would raise alike.

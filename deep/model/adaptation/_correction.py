@@ -46,15 +46,15 @@ class Clusters:
 
     @classmethod
     def from_documents(
-        cls, documents: npt.ArrayLike | None, n: int, weights: Floats | None = None, *, kept: Mask | None = None
+        cls, documents: npt.ArrayLike | None, n: int, weights: Floats | None = None, *, mask: Mask | None = None
     ) -> "Clusters":
-        """Group n labels by document, each by itself where there are none; `kept` chooses rows of `documents`."""
+        """Group n labels by document, each by itself where there are none; `mask` chooses rows of `documents`."""
         if documents is None:
             codes = np.arange(n)
         else:
             names = np.asarray(documents).astype(str)
-            checks.check_consistent_length(names, n if kept is None else len(kept), "documents")
-            codes = np.unique(names if kept is None else names[kept], return_inverse=True)[1]
+            checks.check_consistent_length(names, n if mask is None else len(mask), "documents")
+            codes = np.unique(names if mask is None else names[mask], return_inverse=True)[1]
         return cls(codes, np.ones(n) if weights is None else weights, documents is not None)
 
     @cached_property
@@ -544,7 +544,7 @@ class Belief:
         n, ones = int(is_labeled.sum()), int((y == 1).sum())
         if not n:
             return
-        clusters = Clusters.from_documents(documents, n, kept=is_labeled)
+        clusters = Clusters.from_documents(documents, n, mask=is_labeled)
         worth = n / clusters.design_effect(0.0 if clusters.alone else CORRELATION)
         share = (ones + 0.5) / (n + 1)
         # The variance of log-odds of a share of so many independent labels (delta method).

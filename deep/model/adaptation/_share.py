@@ -349,7 +349,7 @@ def estimate_share(
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     label_of = np.full(len(every), -1) if labels is None else np.asarray(labels)
     is_labeled = labeled_mask(label_of, len(every))
-    clusters = Clusters.from_documents(documents, int(is_labeled.sum()), kept=is_labeled)
+    clusters = Clusters.from_documents(documents, int(is_labeled.sum()), mask=is_labeled)
     sample = _Sample(every, label_of[is_labeled].astype(float), is_labeled, clusters, _quantile(level))
     if is_labeled.any():
         threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))

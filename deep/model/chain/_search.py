@@ -589,11 +589,11 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     return Chain(result.ensembler, fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
 
 
-def predict_left_out(spec: ChainSpec, kept: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:
+def predict_left_out(spec: ChainSpec, cells: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:
     """Return P of each pattern by the chain fitted without each unit of datasets, shape (n_patterns, n_units)."""
-    step = partial(_predict_without, spec=spec, kept=kept, patterns=patterns)
-    return np.column_stack(list(run(step, range(kept.n_units))))
+    step = partial(_predict_without, spec=spec, cells=cells, patterns=patterns)
+    return np.column_stack(list(run(step, range(cells.n_units))))
 
 
-def _predict_without(unit: int, *, spec: ChainSpec, kept: KeptCells, patterns: Votes) -> Floats:
-    return fit_chain(spec, kept.training(without=unit)).predict(patterns)
+def _predict_without(unit: int, *, spec: ChainSpec, cells: KeptCells, patterns: Votes) -> Floats:
+    return fit_chain(spec, cells.training(without=unit)).predict(patterns)

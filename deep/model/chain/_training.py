@@ -381,10 +381,10 @@ class KeptCells:
         return TrainingSet(cells, np.arange(len(groups)), self.weighting)
 
     def _summed(
-        self, position: npt.NDArray[np.intp], kept: npt.NDArray[np.bool_] | slice = slice(None)
+        self, position: npt.NDArray[np.intp], groups: npt.NDArray[np.bool_] | slice = slice(None)
     ) -> npt.NDArray[np.int64]:
         counts = np.zeros((int(position.max()) + 1, len(self.joint.patterns), 2), dtype=np.int64)
-        np.add.at(counts, position, self.joint.counts[:, kept].swapaxes(0, 1))
+        np.add.at(counts, position, self.joint.counts[:, groups].swapaxes(0, 1))
         return counts.swapaxes(0, 1)
 
 

@@ -174,10 +174,10 @@ def _chain(voters: tuple[Voter, ...], cells: JsonObject, table: Table | None, **
 
 
 def _chain_values(scorer: ChainScorer) -> JsonObject:
-    spec, kept = scorer.spec, scorer.kept
-    cells = {**_cell_values(kept.joint), **{name: getattr(kept, name) for name in ("group_by", "folds", "weighting")}}
+    spec, data = scorer.spec, scorer.cells
+    cells = {**_cell_values(data.joint), **{name: getattr(data, name) for name in ("group_by", "folds", "weighting")}}
     if scorer.table is None:  # what a later fit from these cells must come back to
-        cells["p"] = scorer.predict(kept.joint.patterns).tolist()
+        cells["p"] = scorer.predict(data.joint.patterns).tolist()
     ensembler = {"name": spec.ensembler, "params": spec.params, "random_state": spec.random_state}
     calibrator, table = spec.calibrator, scorer.table
     return {"recipe": spec.recipe, "ensembler": ensembler, "calibrator": calibrator, "table": table, "cells": cells}
@@ -315,7 +315,7 @@ def _decision(decide: str, log_odds: float | None, kept: score.Kept | None) -> s
 
 
 KEPT = record("decision", score.Kept).checked(
-    lambda kept: 0 <= kept.low <= kept.high <= 1 and 0 <= kept.share <= 1, "decision must keep a share"
+    lambda one: 0 <= one.low <= one.high <= 1 and 0 <= one.share <= 1, "decision must keep a share"
 )
 
 DECISION = record("decision", _decision, decide=NAME, log_odds=optional(NUMBER), kept=optional(KEPT))

@@ -193,7 +193,7 @@ def record(
     *,
     take: Callable[[Any], Earlier] | None = None,
     uses: tuple[str, ...] = (),
-    **given: JsonKind,
+    **entries: JsonKind,
 ) -> JsonKind:
     """Return the kind of objects that have these keys.
 
@@ -208,11 +208,11 @@ def record(
         written as they are, and not read. Default: attributes.
     uses : tuple of str
         Keys read before, outside of the object, that `build` takes too.
-    **given : JsonKind
+    **entries : JsonKind
         By key, in the order in which they are read, behind the fields of a dataclass.
     """
     hints = get_type_hints(build) if is_dataclass(build) else {}
-    kinds = {key: given[key] if key in given else OF_TYPE[hints[key]] for key in hints if key not in uses} | given
+    kinds = {key: entries[key] if key in entries else OF_TYPE[hints[key]] for key in hints if key not in uses} | entries
     values_of = take or attributes(*kinds)
 
     def read(value: Any, _: str, earlier: Earlier) -> Any:

@@ -128,7 +128,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _check_refit(chain: ChainScorer, content: FileObject, path: Path) -> None:
     """Check that a chain fitted again gives the probabilities in its file."""
     try:
-        patterns = chain.kept.joint.patterns
+        patterns = chain.cells.joint.patterns
         stored = numbers(len(patterns)).read(content["parts"][0]["scorer"]["cells"]["p"], "cells.p", {})
         gap = float(np.abs(chain.predict(patterns) - stored).max())
     except (KeyError, TypeError, ValueError) as error:

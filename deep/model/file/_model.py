@@ -300,14 +300,14 @@ class Model:
         """
         import pyarrow as pa
 
-        given = votes_of_voters(self.voters, votes, self.scales)
-        answers = self.select(given, **matching)
-        if not isinstance(given, VoteMatrix):
+        matrix = votes_of_voters(self.voters, votes, self.scales)
+        answers = self.select(matrix, **matching)
+        if not isinstance(matrix, VoteMatrix):
             rows = self.rows(answers).votes
-            given = VoteMatrix(rows, range(len(rows)), self.voter_names, ["data"] * len(rows), np.full(len(rows), -1))
-        items = {"dataset": pa.array(given.datasets, pa.string()), "item_id": pa.array(given.item_ids, pa.string())}
-        label = pa.array(given.labels, mask=given.labels == ABSTAIN)
-        columns = self._columns(list(SCORE_COLUMNS), given, None, prior=prior, **matching)
+            matrix = VoteMatrix(rows, range(len(rows)), self.voter_names, ["data"] * len(rows), np.full(len(rows), -1))
+        items = {"dataset": pa.array(matrix.datasets, pa.string()), "item_id": pa.array(matrix.item_ids, pa.string())}
+        label = pa.array(matrix.labels, mask=matrix.labels == ABSTAIN)
+        columns = self._columns(list(SCORE_COLUMNS), matrix, None, prior=prior, **matching)
         scores = {name: SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()}
         why = strongest_votes(self.p_streamed, [voter.id for voter in self.voters], answers, [*self.scales.values()])
         return frame_of_table(pa.table({**items, "label": label, **scores, "why": why}), library)
@@ -587,13 +587,13 @@ class Model:
         datasets = [(self.contexts if streamed else self._contexts(evidence, where[at]), at) for at in rows]
         return self.columns_at(datasets, prior, evidence, where, names)
 
-    def prior_at(self, contexts: Floats, given: float | None = None) -> PriorEstimate:
+    def prior_at(self, contexts: Floats, mean: float | None = None) -> PriorEstimate:
         """Return the prior of a dataset and the line of P there, which ends in the mean that is given, if any."""
         profile, offset = self.blend.profile(contexts), self.blend.offset(contexts)
-        if given is None:
+        if mean is None:
             return self.prior_rule.predict(profile, offset)
         if self.correction is not None:
             raise InputError(
-                f"`prior` must not be given: the model was corrected by labels of its target. Got {given!r}."
+                f"`prior` must not be given: the model was corrected by labels of its target. Got {mean!r}."
             )
-        return PriorEstimate.known(check_prior(given), profile, offset)
+        return PriorEstimate.known(check_prior(mean), profile, offset)

@@ -142,14 +142,14 @@ class ChainScorer:
     ----------
     spec : ChainSpec
         Ensembler, parameters, calibrator, recipe and seed.
-    kept : KeptCells
+    cells : KeptCells
         The training cells of the chain's voters.
     table : Table or None
         All patterns; None above 10 voters.
     """
 
     spec: ChainSpec
-    kept: KeptCells
+    cells: KeptCells
     table: Table | None
 
     def __call__(self, rows: Rows) -> Floats:
@@ -161,7 +161,7 @@ class ChainScorer:
         """Return the chain, fitted again from the training cells."""
         from deep.model.chain import fit_chain
 
-        return fit_chain(self.spec, self.kept.training())
+        return fit_chain(self.spec, self.cells.training())
 
     def predict(self, votes: Votes) -> Floats:
         """Return calibrated P(consistent) of rows of votes, shape (n_examples,)."""

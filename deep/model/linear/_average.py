@@ -111,9 +111,9 @@ class Rows:
         """Return the evidence, or the votes where all judges vote."""
         return self.evidence if self.evidence.shape[1] else self.votes
 
-    def rows(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:
+    def rows(self, index: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:
         """Return these rows (a mask or positions)."""
-        arrays = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        arrays = {name: value[index] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return replace(self, **arrays)
 
 

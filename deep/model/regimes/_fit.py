@@ -129,7 +129,7 @@ def fit(
 
 def fit_asked(
     votes: VoteMatrix,
-    asked: ChainOptions,
+    options: ChainOptions,
     work: SharedWork,
     *,
     target: str | None = None,
@@ -139,7 +139,7 @@ def fit_asked(
     provenance: Mapping[str, object] | None = None,
 ) -> Model:
     """Fit as :func:`fit`, beside other fits that share some of the work."""
-    own, n = asked.own, len(votes.labels)
+    own, n = options.own, len(votes.labels)
     groups: Texts | None = None
     if work.groups is not None:
         group_names, position = checks.numbered(work.groups)
@@ -159,7 +159,7 @@ def fit_asked(
     # Without labels of other datasets there is nothing to transfer from.
     is_training = is_labeled & (votes.datasets != target if target is not None else True)
     if not is_training.any():
-        if asked.asked:
+        if options.asked:
             raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
         return _fit_on_target_alone(votes, target, origin, share, random_state, decide)
 
@@ -170,8 +170,8 @@ def fit_asked(
     checks.check_some_votes(training.votes)
     if groups is not None:
         groups = groups[is_training]
-    if asked.asked and own is None:
-        model = _regimes.fit_chosen_chain(training, asked, origin, groups, random_state, work)
+    if options.asked and own is None:
+        model = _regimes.fit_chosen_chain(training, options, origin, groups, random_state, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
         model = _regimes.fit_stack_or_average(training, groups, origin, own, random_state, work)

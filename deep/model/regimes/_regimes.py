@@ -408,7 +408,7 @@ UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator giv
 
 def chain_model(
     best: "chain.Candidate",
-    kept: chain.KeptCells,
+    fold_cells: chain.KeptCells,
     recipe: str,
     provenance: Mapping[str, object],
     *,
@@ -420,21 +420,21 @@ def chain_model(
     # The same seed as in the search, or the chain that is saved would not be the one that was chosen.
     seed = chain.task_seed(best.ensembler, best.subset.columns, recipe, random_state)
     spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
-    fitted, cells = chain.fit_chain(spec, kept.training()), kept.by_dataset
+    fitted, cells = chain.fit_chain(spec, fold_cells.training()), fold_cells.by_dataset
     few = len(best.prompts) <= file.MAX_TABLE_VOTERS
     patterns = file.pattern_grid(len(best.prompts)) if few else cells.patterns
     table = file.Table(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
-    scorer = file.ChainScorer(spec, kept, table)
+    scorer = file.ChainScorer(spec, fold_cells, table)
     counts = cells.counts.astype(float).swapaxes(0, 1)
 
     # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
     # Datasets of one fold leave the fit together, and so count as one here.
-    enough = kept.n_units >= adaptation.MIN_DATASETS
+    enough = fold_cells.n_units >= adaptation.MIN_DATASETS
     log_odds: Iterable[Floats]
     if enough:
-        by_unit = chain.predict_left_out(spec, kept, patterns, run)
+        by_unit = chain.predict_left_out(spec, fold_cells, patterns, run)
         left_out = np.column_stack([file.look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
-        log_odds = logit(left_out[:, kept.units]).T
+        log_odds = logit(left_out[:, fold_cells.units]).T
     else:
         log_odds = repeat(logit(scorer.predict(cells.patterns)))
     points = [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
@@ -467,7 +467,7 @@ def chain_model(
         _parts_of(best, fitted),
         method="chain",
         provenance=provenance,
-        notes=[*notes, *([] if enough else [FEW_DATASETS.format(kept.n_units)])],
+        notes=[*notes, *([] if enough else [FEW_DATASETS.format(fold_cells.n_units)])],
     )
 
 

@@ -200,10 +200,10 @@ class DecisionRule:
         if name == "cost":
             wrong, missed = value.split(":")
             return f"because a wrong 'consistent' costs {wrong} and a wrong 'inconsistent' {missed}"
-        kept = self.kept
-        assert kept is not None  # of a model, which has learned it
-        result = f"{100 * kept.share:.1f} %, 90 % interval {100 * kept.low:.1f} to {100 * kept.high:.1f}"
-        return f"which keeps a {name} of {value} on {kept.n_labels} labels of {kept.of} ({result})"
+        estimate = self.kept
+        assert estimate is not None  # of a model, which has learned it
+        result = f"{100 * estimate.share:.1f} %, 90 % interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
+        return f"which keeps a {name} of {value} on {estimate.n_labels} labels of {estimate.of} ({result})"
 
     def values(self) -> dict[str, Any]:
         """Return JSON values."""

@@ -124,11 +124,11 @@ def elements(text: str, kind: Kind, tag: str | None, begin: int) -> Iterator[Pla
         rf"<[ \t]{{0,4}}{name}[ \t]{{0,4}}>(?P<value>[^<]{{0,300}})<[ \t/<]{{0,8}}/[ \t<]{{0,4}}(?P=name)[ \t]{{0,4}}>"
     )
     for match in re.finditer(spelled, text, re.IGNORECASE | re.ASCII):
-        asked, any_name = bool(match["asked"]), None if tag else match["any"]
+        sure, any_name = bool(match["asked"]), None if tag else match["any"]
         at = (match.start(), match.start("value"), match.end())
         if not any_name or (body.startswith(match[0]) if kind == "verdict" else body == match[0]):
             fields = {any_name: match["value"]} if any_name else None
-            yield Place(*at, "" if fields else match["value"], "xml", asked, strict=not asked, fields=fields)
+            yield Place(*at, "" if fields else match["value"], "xml", sure, strict=not sure, fields=fields)
 
 
 def tables(text: str, kind: Kind) -> Iterator[Place]:
@@ -333,10 +333,10 @@ class ReplyReader:
             result = [one] if one else []
         else:
             result = _sayings.stated(body, self.labels)
-        asked = pattern("asked_verdict")
-        marks = list(asked.finditer(body)) if self.kind == "verdict" else []
+        marker = pattern("asked_verdict")
+        marks = list(marker.finditer(body)) if self.kind == "verdict" else []
         behind = _sayings.stated(body[marks[-1].end() :], self.labels) if marks else result
-        if marks and not all(asked.search(body, *one[1:]) for one in result):
+        if marks and not all(marker.search(body, *one[1:]) for one in result):
             return []  # what was asked for stands there, in a form that cannot be read
         if {one.value for one in result} != {one.value for one in behind}:
             return []  # its answer stands before the last marker

@@ -337,7 +337,7 @@ def _names(text: str, labels: Iterable[str], flags: int) -> bool:
 
 def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
     """Yield the sentences of a text that are no quotation and no answer to a question in it, and where they begin."""
-    asked = False
+    is_answer = False
     for match in pattern("sentence").finditer(text):
         if any(map(str.isalnum, match[0])):
             line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
@@ -347,9 +347,9 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
             asks = match[0].strip(" *_\"')")
             opens = base == match.start() == 0 and text.count("?") == 1 and not pattern("asks_else").search(asks)
             question = asks.endswith(("?", "\uff1f"))
-            if not (asked or quoted or (question and opens)):
+            if not (is_answer or quoted or (question and opens)):
                 yield base + match.start(), match[0]
-            asked = question and not opens
+            is_answer = question and not opens
 
 
 def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
@@ -372,12 +372,12 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
     asks = opening and pattern("asks").search(text, opening.start, opening.end)
     if opening and opening.value is None and not asks and [last] != final:
         return []
-    kept = [one for one in sure if one == opening or not final or one.start >= final[0].start]
+    answers = [one for one in sure if one == opening or not final or one.start >= final[0].start]
     last_line = text.rstrip().rfind("\n") + 1
-    placed = any(one in (opening, last, *final) or one.start >= last_line for one in kept)
-    behind = max((one.start for one in kept), default=0)
-    doubted = kept and (pattern("self_doubt").search(text, behind) or _concludes_behind(text, behind))
-    return kept if placed and not doubted and len({one.value for one in kept}) == 1 else []
+    placed = any(one in (opening, last, *final) or one.start >= last_line for one in answers)
+    behind = max((one.start for one in answers), default=0)
+    doubted = answers and (pattern("self_doubt").search(text, behind) or _concludes_behind(text, behind))
+    return answers if placed and not doubted and len({one.value for one in answers}) == 1 else []
 
 
 def _concludes_behind(text: str, at: int) -> bool:
