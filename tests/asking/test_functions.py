@@ -162,7 +162,7 @@ def test_a_table_of_votes_keeps_grades_and_their_scale(tmp_path, monkeypatch):
     votes = read_votes(out)
     assert [str(one) for one in votes.scales] == ["5-1", "0-2", "binary"]
     assert votes.answers.tolist() == [[1.0, 1.0, 1.0]] * 6
-    assert [str(one) for one in read_votes(out, scales={"risk*": "1-5"}).scales][0] == "1-5"
+    assert str(read_votes(out, scales={"risk*": "1-5"}).scales[0]) == "1-5"
 
 
 def test_what_lies_outside_its_scale_is_no_answer(capsys):
