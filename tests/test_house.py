@@ -240,25 +240,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 923,
+    "(root)": 924,
     "_util": 2_149,
-    "asking": 2_516,
+    "asking": 2_536,
     "calibration": 814,
-    "commands": 722,
-    "console": 1_120,
-    "datasets": 2_435,
+    "commands": 721,
+    "console": 1_122,
+    "datasets": 2_423,
     "ensembles": 817,
     "evaluate": 2_662,
-    "experiments/loo": 1_678,
+    "experiments/loo": 1_679,
     "features": 1_069,
-    "llm": 3_059,
+    "llm": 3_076,
     "model": 5_360,
     "prompt_pool": 2_137,
     "report": 1_435,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_896, 14_808, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_924, 14_811, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -111,6 +111,9 @@ def output_paths(out: Path) -> dict[str, Path]:
 def check_outputs(out: Path) -> Path:
     """Return a path that votes and the files beside them can be written to; hours later these are as they are now."""
     check_out(out, [".parquet"])
+    # Votes of an earlier run stand in the ledger too; a table of another program may be the only one.
+    if out.is_file() and out.stat().st_size and not datasets.file_metadata(out):
+        raise InputError(f"`out` must be a new file, or votes that deep wrote. Got {str(out)!r}, a table of others.")
     for path in output_paths(out).values():
         remember(path)
     return out

@@ -217,12 +217,10 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
         if unknown:
             raise InputError(f"`ignore` must name columns of --votes or --scores. Got {unknown[0]!r}, and no --votes.")
     if not score_tables:
-        if vars(args).get("range"):
-            raise InputError("`range` must be given with --scores. Got it alone.")
         return votes, None
     scores = datasets.read_scores(score_tables, ignore=[name for name in args.ignore if name in in_scores])
-    known_ranges = datasets.parse_ranges(vars(args).get("range", []))
-    ranges = datasets.score_ranges(scores.score_names, scores.scores, known_ranges)
+    known = datasets.declared_scales(scores.score_names, votes.voter_names)
+    ranges = datasets.score_ranges(scores.score_names, scores.scores, known)
     return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)
 
 

@@ -38,8 +38,6 @@ class TableOptions:
         Tables of votes (CSV, Parquet); default: simulated.
     scores : tuple of str
         Tables of soft scores, if the model was fitted on some.
-    range : tuple of str
-        Lowest and highest possible score of a scorer; known for the paper's scorers.
     ignore : tuple of str
         Columns to ignore; judges also by their short names.
     dataset : str, optional
@@ -55,7 +53,6 @@ class TableOptions:
 
     votes: tuple[str, ...] = option((), "FILE")
     scores: tuple[str, ...] = option((), "FILE")
-    range: tuple[str, ...] = option((), "NAME=LOW:HIGH", rare=True)
     ignore: tuple[str, ...] = option((), "COLUMN")
     dataset: str | None = option(None, "NAME")
     scale: tuple[str, ...] = option((), "NAME=SCALE")

@@ -329,7 +329,12 @@ def read_run(path: str, prog: str | None = None) -> dict[str, Any]:
 
 def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: Path, skip: set[str]) -> Iterator[str]:
     """Yield the words that give options again, but for those that are given otherwise."""
-    actions = {action.dest: action for action in parser._actions}
+    actions = {
+        name: action
+        for action in parser._actions
+        # An earlier version may have had another name for it, which is one of its flags.
+        for name in (action.dest, *(flag.strip("-").replace("-", "_") for flag in action.option_strings))
+    }
     if unknown := [name for name in options if name not in actions]:
         raise InputError(f"`config` must name options of `{parser.prog}`. Got {unknown[0]!r}.")
     # What is given by place first: behind an option that takes several words it would be one of them.

@@ -57,7 +57,6 @@ from ._rows import read_rows as read_rows
 from ._simulate import PUBLISHED_RANGES as PUBLISHED_RANGES
 from ._simulate import OperatingPoint as OperatingPoint
 from ._simulate import PublishedDataset as PublishedDataset
-from ._simulate import parse_ranges as parse_ranges
 from ._simulate import published_datasets as published_datasets
 from ._simulate import published_points as published_points
 from ._simulate import score_ranges as score_ranges

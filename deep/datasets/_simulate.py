@@ -14,6 +14,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Votes
 from deep._util.files import JsonObject, packaged
 from deep._util.names import family_of
+from deep._util.scales import Scale
 from deep.exceptions import InputError
 from deep.records import VoteMatrix
 
@@ -245,31 +246,8 @@ PUBLISHED_RANGES: Mapping[str, Range] = {
 """Letters and digits of a scorer's name, and the range that the DEEP paper states for it (footnote 2)."""
 
 
-def parse_ranges(options: Iterable[str]) -> dict[str, Range]:
-    """Read options ``NAME=LOW:HIGH``.
-
-    Examples
-    --------
-    >>> from deep.datasets import parse_ranges
-    >>> parse_ranges(["QAFactEval=0:5"])
-    {'QAFactEval': (0.0, 5.0)}
-    """
-    return dict(_parse(option) for option in options)
-
-
-def _parse(option: str) -> tuple[str, Range]:
-    name, _, bounds = option.rpartition("=")
-    try:
-        low, high = (float(bound) for bound in bounds.split(":"))
-    except ValueError:
-        low = high = np.nan
-    if not name or not -np.inf < low < high < np.inf:
-        raise InputError(f"`range` must be NAME=LOW:HIGH with LOW below HIGH. Got {option!r}.")
-    return name, (low, high)
-
-
-def score_ranges(names: Iterable[str], scores: Floats, ranges: Mapping[str, Range]) -> dict[str, Range]:
-    """Return the ranges of scorers that are known: of `ranges`, else the published ones of their names.
+def score_ranges(names: Iterable[str], scores: Floats, scales: Mapping[str, Scale]) -> dict[str, Range]:
+    """Return the ranges of scorers that are known: of their scales, else the published ones of their names.
 
     Parameters
     ----------
@@ -277,29 +255,25 @@ def score_ranges(names: Iterable[str], scores: Floats, ranges: Mapping[str, Rang
         Of the scorers, in the order of their columns.
     scores : ndarray of float, shape (n_examples, n_scorers)
         A published range that does not hold all scores of its scorer is another scorer's, and left out.
-    ranges : mapping of str to (float, float)
-        By scorer the lowest and the highest score that it can give; they count before the published ones.
+    scales : mapping of str to Scale
+        Those that are declared.
 
     Raises
     ------
     InputError
-        A range is given for a name that is none of `names`, or does not hold all scores.
+        A declared scale does not hold all scores, or its numbers fall.
     """
-    names = tuple(names)
-    unknown = [name for name in ranges if name not in names]
-    if unknown:
-        raise InputError(f"`range` must be of one of {', '.join(sorted(names))}. Got {unknown[0]!r}.")
     result: dict[str, Range] = {}
     for name, column in zip(names, scores.T, strict=True):
         # Names are compared without version, case and punctuation: "SummaC-Conv@1" is "summacconv".
         plain = "".join(letter for letter in name.partition("@")[0].casefold() if letter.isalnum())
-        bounds = ranges.get(name) or PUBLISHED_RANGES.get(plain)
+        scale = scales.get(name)
+        bounds = PUBLISHED_RANGES.get(plain) if scale is None else (scale.low, scale.high)
         outside = column[(column < bounds[0]) | (column > bounds[1])] if bounds else column
         if bounds and not outside.size:
             result[name] = bounds
-        elif name in ranges:
-            low, high = ranges[name]
+        elif scale is not None:
             raise InputError(
-                f"`range` must hold every score of {name!r}. Got {outside[0].item()!r} outside {low:g}:{high:g}."
+                f"`scale` must hold every score of {name!r}, low to high. Got {outside[0].item()!r}, not in {scale}."
             )
     return result

@@ -102,12 +102,11 @@ def read_votes(
     Parameters
     ----------
     paths : path or sequence of paths
-        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB), Parquet, or JSON (an object a line,
-        or an array of them; ``.json``, ``.jsonl``, ``.ndjson``, each also with ``.gz``), by suffix. Columns
-        ``dataset`` and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other
-        column is a voter. Or a long table, a row an item and judge: ``item_id`` (``item``), ``judge`` (``voter``),
-        ``vote``. Ids are text, kept to the letter. Votes and labels are 1, 0 or empty, also written 1.0 and 0.0,
-        True and False, yes and no. The row index that pandas stores in Parquet is skipped.
+        CSV (UTF-8, comma-separated; also ``.csv.gz`` that holds at most 24 MiB), Parquet, or JSON (an object a line, or
+        an array of them; ``.json``, ``.jsonl``, ``.ndjson``, each also with ``.gz``), by suffix. Columns ``dataset``
+        and ``item_id`` are required; ``label``, ``document_id`` and ``family`` are optional; every other column is a
+        voter. Or a long table, a row an item and judge: ``item_id`` (``item``), ``judge`` (``voter``), ``vote``.
+        Votes and labels are 1, 0 or empty, also 1.0 and 0.0, True and False, yes and no. Ids are text.
     ignore : iterable of str
         Columns to leave out, of whichever files have them; also ``label``, ``document_id`` or ``family``.
     dataset : str, optional
@@ -120,17 +119,15 @@ def read_votes(
     Returns
     -------
     VoteMatrix
-        Files are joined on (dataset, item_id): the items of any file, in order of first appearance, with no
-        vote where a file lacks an item. Families are those of the ``family`` column, else the registered
-        ones. An item without a document id, in a table that has some, is a document of its own.
+        Files are joined on (dataset, item_id), in order of first appearance, with no vote where a file lacks an item.
+        Families are those of the column, else the registered ones. An item without a document id is its own document.
 
     Raises
     ------
     InputError
         On the first fault, in one line with file, column and row; data rows count from 1, and for CSV the
-        line is the one that an editor shows. Among the faults: a cell that is neither vote nor empty, an
-        item given twice in a file, a voter given for one item by two files, labels that disagree, a file
-        that cannot be read, an `ignore` that no file has.
+        line is the one that an editor shows. Among the faults: a cell that is neither vote nor empty, an item given
+        twice in a file, a voter of one item in two files, labels that disagree, an `ignore` that no file has.
 
     Examples
     --------
@@ -149,14 +146,10 @@ def read_votes(
         dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
         sources = open_all(paths)
-        ignored = _check_ignored(ignore, sources)
+        ignored, details = _check_ignored(ignore, sources), vote_details([str(source.path) for source in sources])
         # What `deep ask` wrote of a judge's scale counts, unless another is declared.
-        details = vote_details([str(source.path) for source in sources])
-        scales = {
-            **{name: str(one["scale"]) for name, one in details.items() if "scale" in one and name not in ignored},
-            **(SCALES.get() if scales is None else scales),
-        }
-        columns = read_answers(sources, ignored, scales)
+        known = {name: str(one["scale"]) for name, one in details.items() if "scale" in one and name not in ignored}
+        columns = read_answers(sources, ignored, {**known, **(SCALES.get() if scales is None else scales)})
     return VoteMatrix(**columns)
 
 

@@ -1,5 +1,3 @@
-from ._breaker import CONSTRAINTS as CONSTRAINTS
-from ._breaker import CircuitBreaker as CircuitBreaker
 from ._client import Client as Client
 from ._client import call_error as call_error
 from ._client import reply_error as reply_error
@@ -9,10 +7,12 @@ from ._database import is_read_only as is_read_only
 from ._database import new_engine as new_engine
 from ._database import one_line as one_line
 from ._errors import AMBIGUOUS as AMBIGUOUS
+from ._errors import CONSTRAINTS as CONSTRAINTS
 from ._errors import FAILURES as FAILURES
 from ._errors import NO_ROOM as NO_ROOM
 from ._errors import RAISED as RAISED
 from ._errors import CallError as CallError
+from ._errors import CircuitBreaker as CircuitBreaker
 from ._errors import EndpointError as EndpointError
 from ._errors import LedgerError as LedgerError
 from ._errors import RequestState as RequestState

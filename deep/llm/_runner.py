@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from deep.llm._breaker import CONSTRAINTS, CircuitBreaker
 from deep.llm._client import Client
-from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
+from deep.llm._errors import (
+    AMBIGUOUS,
+    CONSTRAINTS,
+    NO_ROOM,
+    CallError,
+    CircuitBreaker,
+    EndpointError,
+    LedgerError,
+    LedgerFullError,
+    RequestState,
+)
 from deep.llm._gate import Attempt, Failed, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger

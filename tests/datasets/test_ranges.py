@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from deep.datasets import parse_ranges, score_ranges
+from deep._util.scales import Scale
+from deep.datasets import score_ranges
 from tests.datasets.tables import fault
 
 
@@ -27,26 +28,23 @@ def test_published_ranges_are_known_by_name(name, known):
 
 
 def test_scores_outside_a_published_range_are_of_another_scorer():
-    """AlignScore in percent keeps the range of its scores; the option goes before the name."""
+    """AlignScore in percent keeps the range of its scores; a declared scale goes before the name."""
     assert score_ranges(["AlignScore"], np.array([[70.0]]), {}) == {}
-    assert score_ranges(["AlignScore"], np.array([[70.0]]), {"AlignScore": (0.0, 100.0)}) == {"AlignScore": (0, 100)}
+    percent = {"AlignScore": Scale.parse("0-100")}
+    assert score_ranges(["AlignScore"], np.array([[70.0]]), percent) == {"AlignScore": (0, 100)}
 
 
-@pytest.mark.parametrize("option", ["QAFactEval", "=0:5", "q=5:0", "q=0", "q=0:x", "q=0:inf", "q=1:1", "q=0:nan"])
-def test_options_that_say_no_range(option):
-    """One line with the form."""
-    assert fault(parse_ranges, [option]) == f"`range` must be NAME=LOW:HIGH with LOW below HIGH. Got {option!r}."
+@pytest.mark.parametrize(("text", "ends"), [("0:5", (0, 5)), ("-1:1", (-1, 1)), ("-3.5..0", (-3.5, 0))])
+def test_the_ends_of_a_scale_stand_apart(text, ends):
+    """With a colon too, as `--range` had them."""
+    scale = Scale.parse(text)
+    assert (scale.low, scale.high) == ends
 
 
-def test_names_may_hold_the_signs_of_the_option():
-    """The last equals sign parts name and range."""
-    assert parse_ranges(["a=b:c=-1:1"]) == {"a=b:c": (-1.0, 1.0)}
-
-
-def test_ranges_that_cannot_be():
-    """A scorer that is not there, and scores beyond what was said."""
+@pytest.mark.parametrize("scale", ["0-5", "6-0"])
+def test_scales_that_cannot_be(scale):
+    """Scores beyond what was said, and a scorer whose low scores are the best, for a threshold from below."""
     scores = np.array([[0.2, 5.5]])
-    assert fault(score_ranges, ["a", "b"], scores, {"c": (0.0, 1.0)}) == "`range` must be of one of a, b. Got 'c'."
-    assert fault(score_ranges, ["a", "b"], scores, {"b": (0.0, 5.0)}) == (
-        "`range` must hold every score of 'b'. Got 5.5 outside 0:5."
+    assert fault(score_ranges, ["a", "b"], scores, {"b": Scale.parse(scale)}) == (
+        f"`scale` must hold every score of 'b', low to high. Got 5.5, not in {scale}."
     )

@@ -170,7 +170,7 @@ def test_rivals_are_rivals(tmp_path, undrawn):
     frame.to_csv(tmp_path / "with.csv", index=False)
     result = {}
     for name in ("votes", "with"):
-        words = ["--votes", str(tmp_path / f"{name}.csv"), "--scores", str(scores), "--range", "enc2=-1:2"]
+        words = ["--votes", str(tmp_path / f"{name}.csv"), "--scores", str(scores), "--scale", "enc2=-1..2"]
         words += ["--ensembler", "LogisticRegression", "--no-netcal", *CHEAP, "--out", str(tmp_path / name)]
         assert main(words) == 0
         runs = json.loads((tmp_path / name / "results.json").read_text(encoding="utf-8"))["runs"]

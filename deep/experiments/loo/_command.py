@@ -172,10 +172,11 @@ class _Loo:
 RECOMMENDED = {"group": "recommend this one; default: deep's choice"}
 
 add_arguments = console.adder(
-    *("votes", Encoders, "range", "ignore", "max-failure-rate", "strict"),
+    *("votes", Encoders, "scale", "ignore", "max-failure-rate", "strict"),
     *(_Loo, LooOptions, "json"),
     **dict.fromkeys(("selector", "ensembler", "calibrator", "recipe", "weighting"), RECOMMENDED),
     sizes={"flags": ["--sizes", "--prompts"], **RECOMMENDED},
+    scale={"flags": ["--scale", "--range"], "rare": True},
     json={"help": "print results.json to stdout and nothing else"},
 )
 

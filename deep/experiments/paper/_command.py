@@ -36,8 +36,9 @@ class _Paper:
 
 
 add_arguments = console.adder(
-    *("votes", loo.Encoders, "range", "ignore", "ensembler", _Paper),
+    *("votes", loo.Encoders, "scale", "ignore", "ensembler", _Paper),
     *("max-failure-rate", "strict", console.Computation, "json"),
+    scale={"flags": ["--scale", "--range"], "rare": True},
     ensembler={"help": f"of: {', '.join(ENSEMBLER_NAMES)}; default: the paper's"},
 )
 

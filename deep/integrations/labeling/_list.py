@@ -61,14 +61,15 @@ def run(args: argparse.Namespace) -> int:
 def _write(results: console.Results, out: Path) -> None:
     """Write the items with an empty column for their labels."""
     with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
-        rows = ([results["dataset"], item["item_id"], "", repr(item["p_consistent"])] for item in results["items"])
-        write_rows(file, ["dataset", "item_id", "label", "p_consistent"], rows)
+        # Without P: labels would follow it.
+        rows = ([results["dataset"], item["item_id"], ""] for item in results["items"])
+        write_rows(file, ["dataset", "item_id", "label"], rows)
 
 
 def _lines(results: console.Results, out: Path | None) -> Iterator[str]:
     yield f"{results['dataset']}: {len(results['items'])} items to label, drawn at random"
     if out is None:
-        yield from (f"  {item['item_id']}  {item['p_consistent']:.3f}" for item in results["items"])
+        yield from (f"  {item['item_id']}" for item in results["items"])
     now, then = (evaluate.in_percent(results[f"expected_error_{when}"]) for when in ("before", "after"))
     yield f"expected mean error of P: {now} points now, {then} with these labels"
     sizes = results["labels_needed"].items()
