@@ -244,11 +244,11 @@ CEILINGS = {
     "_util": 2_149,
     "asking": 2_536,
     "calibration": 814,
-    "commands": 721,
+    "commands": 728,
     "console": 1_122,
     "datasets": 2_423,
     "ensembles": 817,
-    "evaluate": 2_662,
+    "evaluate": 2_668,
     "experiments/loo": 1_679,
     "features": 1_069,
     "llm": 3_076,
@@ -258,7 +258,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_924, 14_811, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_937, 14_842, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

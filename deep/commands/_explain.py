@@ -12,13 +12,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from deep import evaluate, model
 from deep._util.options import option
+from deep._util.scales import BINARY, Scale
 from deep.console import MODEL, SCHEMA, Results, adder, print_result
 from deep.exceptions import InputError
-from deep.records import ABSTAIN
-
-VOTES = {"1": 1, "0": 0, "none": ABSTAIN}
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class _Explain:
     dataset : str, optional
         Its dataset, if two datasets have this item_id.
     vote : tuple of str
-        A vote: 1, 0 or none; NAME in full, or its id.
+        A vote: 1, 0 or none, or a grade; NAME in full, or its id.
     """
 
     item: str | None = option(None, "ID")
@@ -64,22 +64,32 @@ def run(args: argparse.Namespace) -> None:
     print_result(results, _lines(results), as_json=args.json)
 
 
-def _votes_by_hand(fitted: "model.Model", words: Sequence[str]) -> dict[str, int]:
-    """Return the votes that were given by hand, by voter."""
-    votes: dict[str, int] = {}
+def _votes_by_hand(fitted: "model.Model", words: Sequence[str]) -> dict[str, float]:
+    """Return the answers that were given by hand, by voter; NaN for none."""
+    votes: dict[str, float] = {}
     for word in words:
         name, _, value = word.rpartition("=")
         # The short name will do, but a whole name wins: it may be another judge's short one.
         voters = [v.name for v in fitted.voters if v.name == name] or [v.name for v in fitted.voters if v.id == name]
-        if len(voters) != 1 or value not in VOTES:
+        answer = _answer(value, fitted.scales.get(voters[0], BINARY)) if len(voters) == 1 else None
+        if answer is None:
             raise InputError(
-                f"`vote` must be a voter of the model, {', '.join(sorted(fitted.voter_names))}, followed by =0, =1 "
-                f"or =none. Got {word!r}."
+                f"`vote` must be a voter of the model, {', '.join(sorted(fitted.voter_names))}, followed by =0, =1, "
+                f"=none or a grade of its scale. Got {word!r}."
             )
         if voters[0] in votes:
             raise InputError(f"`vote` must name each voter once. Got {voters[0]!r} twice.")
-        votes[voters[0]] = VOTES[value]
+        votes[voters[0]] = answer
     return votes
+
+
+def _answer(value: str, scale: Scale) -> float | None:
+    """Return the number of an answer on a scale, NaN for none; None where it is none of the scale's."""
+    try:
+        number = scale.read(value if value in scale.words else float(value))
+    except ValueError:
+        number = np.nan
+    return None if np.isnan(number) and value != "none" else number
 
 
 def _lines(results: Results) -> Iterator[str]:
@@ -87,9 +97,9 @@ def _lines(results: Results) -> Iterator[str]:
     width = max(len(row["voter"]) for row in results["contributions"])
     yield f"P(consistent) = {results['p_consistent']:.4f} ({bounds}); {results['p_without_votes']:.4f} without any vote"
     yield f"  {'voter':<{width}}  vote   shapley  removed"
-    words = {vote: word for word, vote in VOTES.items()}
     for row in results["contributions"]:
+        vote = "none" if row["vote"] is None else f"{row['vote']:.3g}"
         parts = ["" if value is None else f"{value:+.3f}" for value in (row["shapley"], row["without"])]
-        yield f"  {row['voter']:<{width}}  {words[row['vote']]:>4}  {parts[0]:>8}  {parts[1]:>8}"
+        yield f"  {row['voter']:<{width}}  {vote:>4}  {parts[0]:>8}  {parts[1]:>8}"
     yield "in log-odds; shapley: averaged over all orders of the votes, summing to the difference from no votes;"
     yield "removed: the change if only this vote is taken away"

@@ -11,7 +11,7 @@ from deep._util.checks import Floats, check_share
 from deep._util.names import resolve_dataset
 from deep.datasets import FILE, join_labels, read_labels, read_votes, read_writers, table_columns
 from deep.exceptions import InputError
-from deep.model import Model, Scores, adaptation, other_columns, scales_of_columns, scores_for
+from deep.model import Model, Scores, adaptation, other_columns, row_in_order, scales_of_columns, scores_for
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -472,8 +472,8 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     return int(rows[0])
 
 
-def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, int]]:
-    """Return the model of the dataset of a row, whose P is that of a table of the dataset, and the votes of the row.
+def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, float]]:
+    """Return the model of the dataset of a row, whose P is that of a table of the dataset, and the answers of the row.
 
     Parameters
     ----------
@@ -490,23 +490,25 @@ def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tup
     name = str(votes.datasets[row])
     # P of a row in a table is at the share and the means of its whole dataset, so the explained P has to be too.
     there = model if model.target is not None else model.adapted(matrix[votes.datasets == name], target=name)
-    return there, dict(zip(model.voter_names, matrix[row].tolist(), strict=True))
+    answers, scales = matrix[row].tolist(), model.scales
+    numbers = [scales[name].number(at) for name, at in zip(scales, answers, strict=True)] if scales else answers
+    return there, dict(zip(model.voter_names, numbers, strict=True))
 
 
-def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
+def explanation(model: Model, votes: Mapping[str, float]) -> dict[str, object]:
     """Return P, its interval, P without any vote, and the contribution of each vote; the row is scored by itself.
 
     Parameters
     ----------
     model : Model
         P is at its prior; :func:`model_at` returns the model whose prior is that of the dataset of a row.
-    votes : mapping of str to int
-        By voter; a voter that is not named has no vote.
+    votes : mapping of str to number
+        By voter, as it gives them; a voter that is not named has no vote.
 
     Returns
     -------
     dict
-        JSON values.
+        JSON values; the vote of a grader is its grade, and None stands for no answer.
 
     Examples
     --------
@@ -518,15 +520,19 @@ def explanation(model: Model, votes: Mapping[str, int]) -> dict[str, object]:
     >>> result["p_consistent"] > result["p_without_votes"], len(result["contributions"])
     (True, 3)
     """
-    row = np.array([[votes.get(name, ABSTAIN) for name in model.voter_names]], dtype=np.int8)
+    none = None if model.scales else ABSTAIN  # -1 may be a grade
+    row, empty = (row_in_order(model.voters, model.scales, each)[np.newaxis] for each in (votes, {}))
     low, high = model.intervals(row, streamed=True)[0]
     return {
         "p_consistent": float(model.score(row, streamed=True)[0]),
         "p_low": float(low),
         "p_high": float(high),
-        "p_without_votes": float(model.score(np.full_like(row, ABSTAIN), streamed=True)[0]),
+        "p_without_votes": float(model.score(empty, streamed=True)[0]),
         "prior": asdict(model.prior),
-        "contributions": [asdict(contribution) for contribution in model.explain(row[0].tolist())],
+        "contributions": [
+            asdict(one) | {"vote": None if np.isnan(one.vote) or one.vote == none else one.vote}
+            for one in model.explain(votes)
+        ],
     }
 
 

@@ -71,6 +71,7 @@ from .file import other_columns as other_columns
 from .file import pattern_grid as pattern_grid
 from .file import prior_lines as prior_lines
 from .file import row_fingerprints as row_fingerprints
+from .file import row_in_order as row_in_order
 from .file import scales_of_columns as scales_of_columns
 from .file import score_file as score_file
 from .file import scores_for as scores_for

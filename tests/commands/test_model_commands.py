@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deep import VoteMatrix
 from deep._util.join import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
@@ -284,6 +285,61 @@ def test_explain_an_item_and_votes_by_hand(here, capsys):
     message = capsys.readouterr().out
     assert message.startswith("P(consistent) = ")
     assert f"{model.voter_names[1]}  none" in message
+
+
+def test_grades_are_explained_as_grades(tmp_path, capsys):
+    """Of an item as of grades by hand, a word for no answer among them; what is off the scale is refused."""
+    votes = small_votes()
+    rng = np.random.default_rng(0)
+    grades = np.clip(np.round(2 + 2 * votes.labels + rng.normal(0, 1, len(votes.labels))), 1, 5)
+    frame = frame_of(votes).assign(grader=grades)
+    frame.to_parquet(tmp_path / "votes.parquet")
+    file = str(tmp_path / "model.json")
+    assert fit([str(tmp_path / "votes.parquet"), "--out", file]) == 0
+    row = scored(tmp_path, "--votes", tmp_path / "votes.parquet").iloc[3]
+    words = ["--votes", str(tmp_path / "votes.parquet"), "--item", row["item_id"], "--dataset", row["dataset"]]
+    capsys.readouterr()
+    assert explain([file, *words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["p_consistent"] == pytest.approx(row["p_consistent"], abs=1e-12)
+    votes_of_row = {part["voter"]: part["vote"] for part in result["contributions"]}
+    assert votes_of_row["grader"] == grades[3]
+    assert explain([file, "--vote", "grader=4", "--vote", "judge-0=none", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert {part["voter"]: part["vote"] for part in result["contributions"]}["judge-0"] is None
+    model = load(file)
+    expected = model.p_streamed(np.array([[0.75 if name == "grader" else np.nan for name in model.voter_names]]))
+    assert result["p_consistent"] == pytest.approx(expected[0], abs=1e-12)
+    assert "a grade of its scale. Got 'grader=6'." in refused(capsys, explain, file, "--vote", "grader=6")
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_grades_have_their_probability_in_sql(tmp_path, engine):
+    """Words and numbers of graders as their tables have them; none of a judge that gives shares."""
+    votes, words = small_votes(), np.array(["bad", "fair", "good"])
+    rng = np.random.default_rng(0)
+    frame = frame_of(votes).drop(columns="judge-2")
+    frame["grader"] = np.clip(np.round(2 + 2 * votes.labels + rng.normal(0, 1, len(frame))), 1, 5).astype(int)
+    frame["tone"] = words[np.clip(votes.labels + rng.integers(0, 2, len(frame)), 0, 2)]
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    file, out = str(tmp_path / "model.json"), str(tmp_path / "model.sql")
+    assert fit([str(tmp_path / "votes.csv"), "--scale", "tone=bad<fair<good", "--out", file]) == 0
+    assert export([file, "--to", "sql", "--out", out]) == 0
+    model = load(file)
+    rows = frame[list(model.voter_names)].sample(40, random_state=0).astype(object)
+    result = joined(tmp_path / "model.sql", rows.mask(rows.isna(), None), model.voter_names, engine)
+    matrix = VoteMatrix.from_frame(frame.loc[rows.index], scales={"tone": "bad<fair<good", "grader": "1-5"})
+    np.testing.assert_allclose(result, model.score(matrix, streamed=True), rtol=0, atol=1e-12)
+
+
+def test_shares_are_no_table(tmp_path, capsys):
+    """Any number between 0 and 1 may come; the judge is named."""
+    frame = frame_of(small_votes())
+    frame.assign(share=np.random.default_rng(0).uniform(size=len(frame))).to_parquet(tmp_path / "votes.parquet")
+    assert fit([str(tmp_path / "votes.parquet"), "--out", str(tmp_path / "model.json")]) == 0
+    capsys.readouterr()
+    err = refused(capsys, export, tmp_path / "model.json", "--to", "csv", "--out", tmp_path / "m.csv")
+    assert "Got 'share', whose scale is unit." in err
 
 
 def test_a_wide_model_is_no_table(tmp_path, capsys):

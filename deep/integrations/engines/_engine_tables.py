@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
+from deep._util.checks import AnyVotes, is_votes
 from deep._util.columns import plain_cell
 from deep._util.files import whole_file
 from deep._util.names import check_name
+from deep._util.scales import BINARY, Scale
 from deep.exceptions import InputError
 from deep.integrations.engines._moments import BatchColumns, matched_names, quoted
 from deep.model import MAX_TABLE_VOTERS, SCORE_COLUMNS, Model, exported_columns, file, pattern_grid, schema_of
@@ -134,7 +139,7 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
     Parameters
     ----------
     model : Model
-        Of at most 10 voters.
+        Of at most 10 voters, of fewer where some give grades; one that gives shares has no table.
     out : Path
         The file to write, in the form that `to` names, whatever its ending.
     to : {'csv', 'parquet', 'sql'}
@@ -185,23 +190,55 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
 
 
 def _every_pattern(model: Model) -> "pa.Table":
-    """Return every pattern, nulls for no vote, beside the columns of its scores."""
+    """Return every pattern of answers, nulls for none, beside the columns of its scores."""
     import pyarrow as pa
 
-    if not model.has_table:
-        raise InputError(
-            f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table. Got {len(model.voters)}. "
-            "Fit one with smaller --sizes."
-        )
+    answers = _grid(model)
     # How many votes there are, a pattern tells itself.
     exported = [name for name in exported_columns() if name != "n_votes"]
     clash = next((name for name in exported if name in (voter.lower() for voter in model.voter_names)), None)
     if clash is not None:
         raise InputError(f"`model` must not have a voter named {clash!r}, which is a column of the table. Got one.")
-    votes = [pa.array(column, mask=column == ABSTAIN) for column in pattern_grid(len(model.voters)).T]
-    scores = model.scores_at(model.contexts, evidence=model.every_pattern).columns(exported)
-    columns = [*votes, *(SCORE_COLUMNS[name].array(cells) for name, cells in scores.items())]
+    evidence, where = model.evidence(answers)
+    scores = model.scores_at(model.contexts, evidence=evidence.of_rows(where)).columns(exported)
+    columns = [_as_given(column, scale) for column, scale in zip(answers.T, _scales(model), strict=True)]
+    columns += [SCORE_COLUMNS[name].array(cells) for name, cells in scores.items()]
     return pa.table(columns, names=[*model.voter_names, *exported])
+
+
+def _scales(model: Model) -> list[Scale]:
+    return [model.scales.get(name, BINARY) for name in model.voter_names]
+
+
+def _grid(model: Model) -> AnyVotes:
+    """Return every pattern of answers, as :meth:`Model.select` would: of grades, the whole steps of their scales."""
+    levels = {name: scale.n_levels for name, scale in zip(model.voter_names, _scales(model), strict=True)}
+    endless = next((name for name, n in levels.items() if n is None), None)
+    if endless is not None:
+        raise InputError(
+            f"`model` must have judges with few levels to be a table. Got {endless!r}, whose scale is "
+            f"{model.scales[endless]}. Score tables with `deep score` or `deep.load`."
+        )
+    n_patterns = prod(n + 1 for n in levels.values() if n is not None)
+    if n_patterns > 3**MAX_TABLE_VOTERS:
+        raise InputError(
+            f"`model` must have at most {MAX_TABLE_VOTERS} voters to be a table, fewer of those that give grades. "
+            f"Got {len(levels)} with {n_patterns:,} patterns. Fit one with smaller --sizes."
+        )
+    if model.has_table:
+        return pattern_grid(len(levels))
+    steps = [[np.nan, *np.linspace(0, 1, n)] for n in levels.values() if n is not None]
+    return np.array([*product(*steps)])
+
+
+def _as_given(answers: AnyVotes, scale: Scale) -> "pa.Array":
+    """Return a column of answers as the judge gives them: numbers, or words where its scale has some."""
+    import pyarrow as pa
+
+    if is_votes(answers):
+        return pa.array(answers, mask=answers == ABSTAIN)
+    cells = [None if np.isnan(at) else scale.answer(at) if scale.words else int(scale.number(at)) for at in answers]
+    return pa.array(cells, pa.string() if scale.words else pa.int16())
 
 
 def _write_sql(model: Model, name: str, table: "pa.Table", file: TextIO) -> None:
@@ -212,9 +249,10 @@ def _write_sql(model: Model, name: str, table: "pa.Table", file: TextIO) -> None
         f"{column} {SQL_TYPES[SCORE_COLUMNS[column].type]}{'' if table[column].null_count else ' NOT NULL'}"
         for column in table.column_names[len(voters) :]
     )
-    columns = ",\n  ".join([*(f"{voter} SMALLINT" for voter in voters), *scores])
+    types = ["TEXT" if scale.words else "SMALLINT" for scale in _scales(model)]
+    columns = ",\n  ".join([*map(" ".join, zip(voters, types, strict=True)), *scores])
     file.write(
-        "-- P(consistent) of every pattern of votes: 1 consistent, 0 inconsistent, NULL no vote.\n"
+        "-- P(consistent) of every pattern of votes: 1 consistent, 0 inconsistent, NULL no vote, grades as given.\n"
         f"-- {model.rule.sentence(model.threshold())}.\n"
         "-- To score a table of votes with these columns (SQLite before 3.39: IS in place of IS NOT DISTINCT FROM):\n"
         + "".join(f"-- {line}\n" for line in example.splitlines())
@@ -237,8 +275,10 @@ def _check_names(model: Model) -> None:
             )
 
 
-def _literal(value: float | int | None) -> str:
+def _literal(value: float | str | None) -> str:
     """Return a value in SQL; the exponent makes it a double at once, without one DuckDB takes it for a decimal."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
     if value is None or isinstance(value, int):
         return "NULL" if value is None else str(value)
     return repr(value) if "e" in repr(value) else f"{value!r}e0"

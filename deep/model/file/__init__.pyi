@@ -25,6 +25,7 @@ from ._table import pattern_grid as pattern_grid
 from ._table import pattern_text as pattern_text
 from ._table import patterns_from_text as patterns_from_text
 from ._table import row_fingerprints as row_fingerprints
+from ._table import row_in_order as row_in_order
 from ._table import rows_by_dataset as rows_by_dataset
 from ._table import scales_of_columns as scales_of_columns
 from ._table import select_columns as select_columns
