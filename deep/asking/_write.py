@@ -108,11 +108,12 @@ def output_paths(out: Path) -> dict[str, Path]:
     return {"votes": out, **{kind: datasets.file_beside(out, kind) for kind in datasets.BESIDE}}
 
 
-def check_outputs(out: Path) -> Path:
+def check_outputs(out: Path, voters: Sequence[str]) -> Path:
     """Return a path that votes and the files beside them can be written to; hours later these are as they are now."""
     check_out(out, [".parquet"])
     # Votes of an earlier run stand in the ledger too; a table of another program may be the only one.
-    if out.is_file() and out.stat().st_size and not datasets.file_metadata(out):
+    is_other = out.is_file() and out.stat().st_size and not datasets.file_metadata(out)
+    if is_other and not {*voters} & {*datasets.table_columns([str(out)])}:
         raise InputError(f"`out` must be a new file, or votes that deep wrote. Got {str(out)!r}, a table of others.")
     for path in output_paths(out).values():
         remember(path)

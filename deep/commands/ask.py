@@ -73,7 +73,7 @@ def _ask(args: argparse.Namespace) -> int:
     if args.dry_run:
         asking.print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
-    out = asking.check_outputs(args.out)
+    out = asking.check_outputs(args.out, plan.voters)
     if args.reread:
         changes = asking.reread(plan, options, out)
         console.print_result(changes.results(), changes.lines(), as_json=args.json)

@@ -631,3 +631,19 @@ def test_killed_at_random_moments(tmp_path):
     assert toll.duplicates <= toll.unknown <= min(toll.told, kills * 16)
     assert len(outputs(examples)[0]) == n
     assert rows(ledger, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_table_of_others_is_not_replaced(examples, capsys):
+    """Its votes stand nowhere else; those of an earlier run are replaced, resaved by another program too."""
+    out = examples.with_name("votes.parquet")
+    others = pd.DataFrame({"dataset": ["news"], "item_id": ["e1"], "person": [1]})
+    others.to_parquet(out)
+    words = [str(examples), "--lexical", "numbers", "--out", str(out)]
+    assert main(words) == 2
+    assert f"Got '{out}', a table of others." in capsys.readouterr().err
+    pd.testing.assert_frame_equal(pd.read_parquet(out), others)
+    out.unlink()
+    assert main(words) == 0
+    pd.read_parquet(out).head(3).to_parquet(out)
+    assert main(words) == 0
+    assert len(pd.read_parquet(out)) == 30

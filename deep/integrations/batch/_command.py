@@ -240,7 +240,7 @@ def check_file_options(args: argparse.Namespace) -> tuple[int, int]:
 
 def votes_by_files(args: argparse.Namespace, plan: Plan, options: AskOptions | None) -> int:
     """Export the plan of `deep ask`, or enter results and write the votes once nothing is missing."""
-    limits, out = check_file_options(args), check_outputs(args.out)
+    limits, out = check_file_options(args), check_outputs(args.out, plan.voters)
     if options is None:
         raise InputError("`batch_in` and `batch_out` must be given with judges that ask an LLM. Got none.")
     with console.live_progress() as progress:
