@@ -12,8 +12,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from deep import evaluate, model
 from deep._util.options import option
 from deep._util.scales import BINARY, Scale
@@ -88,8 +86,8 @@ def _answer(value: str, scale: Scale) -> float | None:
     try:
         number = scale.read(value if value in scale.words else float(value))
     except ValueError:
-        number = np.nan
-    return None if np.isnan(number) and value != "none" else number
+        number = float("nan")
+    return None if number != number and value != "none" else number
 
 
 def _lines(results: Results) -> Iterator[str]:
