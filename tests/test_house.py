@@ -241,8 +241,8 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 924,
-    "_util": 2_149,
-    "asking": 2_537,
+    "_util": 2_152,
+    "asking": 2_548,
     "calibration": 814,
     "commands": 727,
     "console": 1_122,
@@ -251,14 +251,14 @@ CEILINGS = {
     "evaluate": 2_668,
     "experiments/loo": 1_679,
     "features": 1_069,
-    "llm": 3_076,
-    "model": 5_360,
+    "llm": 3_067,
+    "model": 5_366,
     "prompt_pool": 2_137,
     "report": 1_435,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_937, 14_842, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_948, 14_856, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

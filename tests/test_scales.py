@@ -27,6 +27,9 @@ VOTES_OF_20 = [1, 0, 1, 1] * 5
         ("0-100", "0-100", None),
         ("-3.5..0", "-3.5..0", None),
         ("-3..0", "-3..0", 4),
+        ("-8..-1", "-8..-1", 8),
+        ("3:-3", "3..-3", 7),
+        ("~-4.656..-0.2", "~-4.656..-0.2", None),
         ("A-C", "A<B<C", 3),
         ("C-A", "C<B<A", 3),
         ("bad < fair<good", "bad<fair<good", 3),
@@ -339,3 +342,26 @@ def test_a_long_table_holds_yes_and_no_beside_grades():
     assert votes.answers[:2].tolist() == [[0.0, 0.0], [0.25, 1.0]]
     frame.loc[25, "vote"] = "maybe"
     assert "Got 'maybe' at row 25" in fault(partial(VoteMatrix.from_frame, dataset="d"), frame)
+
+
+def test_votes_of_a_long_table_stand_beside_grades(tmp_path):
+    """Of another judge, in another file."""
+    (tmp_path / "wide.csv").write_text("dataset,item_id,a\nd,1,5\nd,2,1\nd,3,4\nd,4,2\n")
+    (tmp_path / "long.csv").write_text("dataset,item_id,judge,vote\nd,1,b,1\nd,2,b,0\nd,3,b,1\nd,4,b,1\n")
+    votes = read_votes([tmp_path / "wide.csv", tmp_path / "long.csv"])
+    assert [str(one) for one in votes.scales] == ["1-5", "binary"]
+    assert votes.votes.tolist() == [[1, 1], [0, 0], [1, 1], [0, 1]]
+
+
+def test_scores_below_zero_are_kept_in_the_model(tmp_path):
+    """Log-likelihoods, none of which is above 0: the scale of the fit is read again from the file."""
+    rng = np.random.default_rng(0)
+    labels = np.tile([0, 1], 60)
+    votes = VoteMatrix(labels[:, None] ^ (rng.random((120, 1)) < 0.2), range(120), ["a"], ["d"] * 120, labels)
+    both = votes.with_answers((-3 + labels + rng.normal(0, 0.7, 120)).clip(-8, -0.2)[:, None], ["likelihood"])
+    model = deep.fit(both)
+    model.save(tmp_path / "model.json")
+    assert deep.load(tmp_path / "model.json").score(both) == pytest.approx(model.score(both), abs=1e-12)
+    rest = model.explain({"a": 1})
+    assert np.isnan(rest[1].vote), "a judge that is not named has no answer, though -1 is on its scale"
+    assert model.explain({"a": 1, "likelihood": -1})[1].vote == -1

@@ -160,6 +160,7 @@ class LongSource(FrameSource):
         self._check_voters(voters, len(first))
         check_repeated(part, rows * len(voters) + codes, "for a voter within a dataset")
         votes = np.full((len(first), len(voters)), NO_VOTE, dtype=np.int8)
+        self._cells: tuple[Column, Texts] | None = None
         try:
             votes[rows, codes] = vote_cells(columns["vote"])
         except GradeError:
@@ -184,8 +185,9 @@ class LongSource(FrameSource):
 
     def check_votes(self, names: Collection[str]) -> None:
         """Raise where an answer of judges that vote is no vote."""
-        column, voters = self._cells
-        vote_cells(column, np.isin(voters, [*names]))
+        if self._cells is not None:  # else all were read as votes
+            column, voters = self._cells
+            vote_cells(column, np.isin(voters, [*names]))
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
         taken = next((name for name in voters if name in ROLES), None)
@@ -509,7 +511,7 @@ def read_answers(
     `scales` declares some by name or pattern, those of `rows_under` where it is None; others are recognised.
     """
     scales = SCALES.get() if scales is None else scales
-    if not scales:
+    if {*map(str, scales.values())} <= {"binary"}:
         with suppress(GradeError):
             return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what).vote_columns()
     voters = [name for name in all_columns(sources) if name not in {*ROLES, *ignored}]

@@ -28,7 +28,8 @@ USUAL_TOP = 5
 # The distance beyond its ends that rounding may put a place at.
 ROUNDING = 1e-9
 
-RANGE = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)(?:-|\.\.|:)([+-]?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
+NUMBER = r"([+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)"
+RANGE = re.compile(rf"{NUMBER}(?:-|\.\.|:){NUMBER}", re.IGNORECASE)
 LETTERS = re.compile("([A-Za-z])-([A-Za-z])")
 FORMS = "binary, unit, LOW-HIGH as 1-5 or 0-100 (5-1 where 5 is the worst), LOW..HIGH as -3.5..0, A-E, or bad<fair<good"
 

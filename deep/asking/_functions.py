@@ -108,8 +108,7 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judges.Judge`."""
         version = self.version if self.is_kept else None
-        # Words are kept as their numbers, as in a table of votes.
-        scale = {} if self.scale is None else {"scale": str(replace(self.scale, words=()))}
+        scale = {} if self.scale is None else {"scale": str(self.scale)}
         return {"kind": "function", "judge": self.name, "version": version, "model": None, "cost": self.cost} | scale
 
     def voter(self, llm: str = "") -> str:  # noqa: ARG002  it knows itself whom to ask
@@ -251,6 +250,8 @@ def judgment_of(
             raise TypeError(f"returned a cost of {answer.cost!r}; it is 0 or more dollars")
         if scale is not None and answer.vote != ABSTAIN and answer.vote != scale.vote(answer.score):
             raise TypeError(f"returned {answer!r:.80}; vote and score must agree on its scale {scale}")
+        if scale is not None and answer.vote == ABSTAIN:
+            answer = replace(answer, score=None)  # a grade beside a reason for none is no answer
         own_cost = cost if answer.cost is None else answer.cost
         return replace(answer, cost=own_cost, seconds=seconds if answer.seconds is None else answer.seconds)
     if isinstance(answer, Mapping):
@@ -260,6 +261,8 @@ def judgment_of(
                 f"returned a mapping with {', '.join(unknown) or 'no vote'}; its keys are {', '.join(_FIELDS)}"
             )
         own = judgment_of(answer.get("vote"), scale=scale)
+        if scale is not None and own.score is not None and answer.get("score", own.score) != own.score:
+            raise TypeError(f"returned {answer!r:.80}; vote and score must agree on its scale {scale}")
         judgment = replace(own, **_lists({n: v for n, v in answer.items() if n != "vote"}))
         return judgment_of(judgment, cost=cost, seconds=seconds, scale=scale)
     if isinstance(answer, tuple) and len(answer) == 2:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from deep._util.names import check_name, family_of
+from deep._util.scales import Scale
 from deep.asking._functions import FunctionCaller, FunctionJudge
 from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, model_of
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
@@ -213,9 +214,9 @@ class Plan:
         return frozenset(c.name for c in self.columns if c.judge.details.get("kind") in ABOUT_CLAIM)
 
     @property
-    def graders(self) -> list[str]:
+    def graders(self) -> dict[str, Scale]:
         """The voters that declare a scale: their answers stand in the place of votes."""
-        return [name for name, caller in self.functions.items() if caller.judge.scale is not None]
+        return {name: one.judge.scale for name, one in self.functions.items() if one.judge.scale is not None}
 
     @property
     def soft_voters(self) -> list[str]:

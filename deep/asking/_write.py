@@ -4,14 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
 
 from deep import datasets, llm
 from deep._util.files import check_out, remember, whole_files
+from deep._util.scales import Scale
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan, judgments_of_plan
 from deep.asking._replay import Entry, ProgramId, Replay, chunks
@@ -111,11 +113,13 @@ def output_paths(out: Path) -> dict[str, Path]:
 def check_outputs(out: Path, voters: Sequence[str]) -> Path:
     """Return a path that votes and the files beside them can be written to; hours later these are as they are now."""
     check_out(out, [".parquet"])
-    # Votes of an earlier run stand in the ledger too; a table of another program may be the only one.
-    is_other = out.is_file() and out.stat().st_size and not datasets.file_metadata(out)
-    if is_other and not {*voters} & {*datasets.table_columns([str(out)])}:
-        raise InputError(f"`out` must be a new file, or votes that deep wrote. Got {str(out)!r}, a table of others.")
     for path in output_paths(out).values():
+        # Votes of an earlier run stand in the ledger too; a table of another program may be the only one. Another
+        # program may also have saved votes again, and left out who wrote them.
+        is_other = path.is_file() and path.stat().st_size and not datasets.file_metadata(path)
+        if is_other and (path != out or {*datasets.table_columns([str(path)])} - {*voters, *datasets.VOTE_COLUMNS}):
+            got = f"{str(path)!r}, a table of others"
+            raise InputError(f"`out` must be a new file, or votes that deep wrote. Got {got}. Name another.")
         remember(path)
     return out
 
@@ -144,8 +148,8 @@ class Outputs:
         The columns, in order.
     soft : sequence of str
         The voters that give soft votes; where there are none, no file of soft votes is left.
-    graders : collection of str
-        The voters whose scores are their answers, and stand among the votes.
+    graders : mapping of str to Scale
+        The voters whose scores are their answers, and stand among the votes, as words where their scale has some.
     metadata : mapping
         Goes into the Parquet files under the key ``deep``, as JSON, with an id of the run: readers of one of these
         files refuse another one of another run.
@@ -161,7 +165,7 @@ class Outputs:
     voters: Sequence[str]
     soft: Sequence[str]
     metadata: Mapping[str, object]
-    graders: Collection[str] = ()
+    graders: Mapping[str, Scale] = field(default_factory=dict)
     documents: bool = True
     claim_first: Collection[str] = frozenset()
     free: Collection[str] = frozenset()
@@ -187,7 +191,8 @@ class Outputs:
         text = pa.string()
         index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
         index += [("document_id", text)] if self.documents else []
-        votes = [(voter, pa.float64() if voter in self.graders else pa.int8()) for voter in self.voters]
+        types = {name: text if scale.words else pa.float64() for name, scale in self.graders.items()}
+        votes = [(voter, types.get(voter, pa.int8())) for voter in self.voters]
         reasons = [("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]
         schemas = {"reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
         schemas["judgments"] = datasets.judgments_schema()
@@ -210,8 +215,10 @@ class Outputs:
         }
         for voter in self.voters if kind == "votes" else self.soft:
             judgments = [row.judgments.get(voter) for row in rows]
-            is_vote = kind == "votes" and voter not in self.graders
-            columns[voter] = [_vote(one) if is_vote or one is None else one.score for one in judgments]
+            is_vote, scale = kind == "votes" and voter not in self.graders, self.graders.get(voter)
+            scores = [_vote(one) if is_vote or one is None else one.score for one in judgments]
+            words = () if scale is None else scale.words
+            columns[voter] = [words[int(n)] if words and n is not None else n for n in scores]
         return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
     def _reasons(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
@@ -365,7 +372,7 @@ def write_judged(
     out: Path,
     made: Mapping[str, object],
     soft: Sequence[str] = (),
-    graders: Collection[str] = (),
+    graders: Mapping[str, Scale] = MappingProxyType({}),
 ) -> None:
     """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep ask`` does.
 
@@ -381,7 +388,7 @@ def write_judged(
         How they came to be, for the account in the files.
     soft : sequence of str
         The voters whose scores are written beside their votes.
-    graders : collection of str
+    graders : mapping of str to Scale
         The voters whose scores are their answers, and are written in place of their votes.
     """
     Outputs(out=out, voters=voters, soft=soft, graders=graders, metadata=made).write(map(Row._make, judged))

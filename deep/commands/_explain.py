@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _votes_by_hand(fitted: "model.Model", words: Sequence[str]) -> dict[str, float]:
-    """Return the answers that were given by hand, by voter; NaN for none."""
+    """Return the answers that were given by hand, by voter."""
     votes: dict[str, float] = {}
     for word in words:
         name, _, value = word.rpartition("=")
@@ -78,7 +78,7 @@ def _votes_by_hand(fitted: "model.Model", words: Sequence[str]) -> dict[str, flo
         if voters[0] in votes:
             raise InputError(f"`vote` must name each voter once. Got {voters[0]!r} twice.")
         votes[voters[0]] = answer
-    return votes
+    return {name: answer for name, answer in votes.items() if answer == answer}
 
 
 def _answer(value: str, scale: Scale) -> float | None:

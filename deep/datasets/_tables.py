@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 
     from deep.datasets._labels import LabelTable
 
+# The columns of a table of votes that are no voters.
 VOTE_COLUMNS = ROLES
-"""The columns of a table of votes that are no voters."""
-
 # The ending of a file of soft votes, which lies beside the votes of the same run.
 SOFT = ".soft.parquet"
 
@@ -146,9 +145,10 @@ def read_votes(
         dataset = DATASET.get() or UNNAMED
     with rows_under(dataset) if dataset is not None else nullcontext():
         sources = open_all(paths)
-        ignored, details = _check_ignored(ignore, sources), vote_details([str(source.path) for source in sources])
-        # What `deep ask` wrote of a judge's scale counts, unless another is declared.
-        known = {name: str(one["scale"]) for name, one in details.items() if "scale" in one and name not in ignored}
+        ignored = _check_ignored(ignore, sources)
+        # What `deep ask` wrote of a judge's scale counts, unless another is declared; without a scale it votes.
+        details = vote_details([str(source.path) for source in sources if not str(source.path).endswith(SOFT)])
+        known = {v: str(details[v].get("scale", "binary")) for v in details if v in {*all_columns(sources)} - ignored}
         columns = read_answers(sources, ignored, {**known, **(SCALES.get() if scales is None else scales)})
     return VoteMatrix(**columns)
 

@@ -8,18 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+from deep.llm import _errors
 from deep.llm._client import Client
-from deep.llm._errors import (
-    AMBIGUOUS,
-    CONSTRAINTS,
-    NO_ROOM,
-    CallError,
-    CircuitBreaker,
-    EndpointError,
-    LedgerError,
-    LedgerFullError,
-    RequestState,
-)
+from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
 from deep.llm._gate import Attempt, Failed, Terms
 from deep.llm._lease import Job, Lease
 from deep.llm._ledger import Ledger
@@ -87,7 +78,7 @@ class Session:
     terms: Terms
     gate: ModelGate
     tally: Tally
-    _breaker: CircuitBreaker = field(default_factory=CircuitBreaker, init=False)
+    _breaker: _errors.CircuitBreaker = field(default_factory=_errors.CircuitBreaker, init=False)
 
     def read(self, request: Request, reply: Reply) -> tuple[Judgment | None, str | None]:
         """Return the judgment in a reply, or the fault in it.
@@ -295,7 +286,7 @@ class Caller(Session):
         if job.longer:
             return None
         is_schema = self._may_be_schema(request, error) and self._breaker.blames_schema(request.model)
-        constraint = next((name for name in CONSTRAINTS if name in body), None)
+        constraint = next((name for name in _errors.CONSTRAINTS if name in body), None)
         quirks = self.gate.explain(request.endpoint, body, error, constraint if is_schema else None)
         if not quirks and request.choice is not None and self._breaker.may_be_choice(request.model, error):
             quirks = self.gate.explain(request.endpoint, body, error, constraint)

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import deep
@@ -160,9 +162,17 @@ def test_a_table_of_votes_keeps_grades_and_their_scale(tmp_path, monkeypatch):
     functions = [f"graders:{name}" for name in ("risk", "tone", "vote")]
     assert main(["ask", str(examples), "--judge", *functions, "--out", str(out)]) == 0
     votes = read_votes(out)
-    assert [str(one) for one in votes.scales] == ["5-1", "0-2", "binary"]
+    assert [str(one) for one in votes.scales] == ["5-1", "bad<fair<good", "binary"]
+    assert pd.read_parquet(out).iloc[0, -2:].tolist() == ["good", 1]
     assert votes.answers.tolist() == [[1.0, 1.0, 1.0]] * 6
     assert str(read_votes(out, scales={"risk*": "1-5"}).scales[0]) == "1-5"
+    # Without a column that the file tells of; and beside grades of others, where a column of 1s still is one of votes.
+    table = pq.read_table(out)
+    pq.write_table(table.drop_columns(votes.voter_names[0]), out)
+    people = pd.DataFrame({"dataset": votes.datasets, "item_id": votes.item_ids, "person": [1, 2, 3, 4, 5, 5]})
+    people.to_csv(tmp_path / "people.csv", index=False)
+    both = read_votes([out, tmp_path / "people.csv"])
+    assert [str(one) for one in both.scales] == ["bad<fair<good", "binary", "1-5"]
 
 
 def test_what_lies_outside_its_scale_is_no_answer(capsys):
@@ -175,13 +185,17 @@ def test_what_lies_outside_its_scale_is_no_answer(capsys):
         Judgment(1),
         Judgment(1, score=9.0),
         {"vote": 4, "score": 9},
+        {"vote": 4, "score": 3},
+        {"vote": None, "score": 5},
+        Judgment(ABSTAIN, "unparsable", score=5.0),
         (9, "why"),
         5,
     ]
     grade = FunctionJudge(lambda source, claim: answers[int(claim)], name="grade", version="1", scale="1-5")
     examples = [deep.Example("It rained.", str(n), str(n)) for n in range(len(answers))]
     votes = ask(examples, [grade, "numbers"])
-    assert votes.votes[:, 0].tolist() == [ABSTAIN] * 8 + [1]
+    assert votes.votes[:, 0].tolist() == [ABSTAIN] * 11 + [1]
+    assert np.isnan(votes.answers[:-1, 0]).all()
     assert "returned True; its scale is 1-5" in capsys.readouterr().err
     votes = FunctionJudge(lambda source, claim: True, name="voter", version="1", scale="binary")
     assert ask(examples, votes).scales is None

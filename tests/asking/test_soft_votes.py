@@ -6,6 +6,8 @@ import pytest
 import deep
 from deep.asking import AskOptions, TextScorer
 from deep.datasets import as_examples
+from deep.exceptions import InputError
+from deep.model import ScoreOptions, score_file
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
 from tests.llm.crash import write_examples
@@ -85,4 +87,7 @@ def test_texts_are_asked_for_what_the_model_was_fitted_on(examples):
         assert server.count == asked
     p = [scored.columns["p_consistent"] for scored in result]
     assert p == pytest.approx(model.score(matrix, streamed=True), abs=1e-12)
+    table = examples.with_name("votes.parquet")
+    with pytest.raises(InputError, match=r"Add `--scores .*votes\.soft\.parquet`"):
+        score_file(model, [str(table)], examples.with_name("s.csv"), ScoreOptions())
     assert not votes.empty

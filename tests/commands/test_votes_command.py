@@ -647,3 +647,9 @@ def test_a_table_of_others_is_not_replaced(examples, capsys):
     pd.read_parquet(out).head(3).to_parquet(out)
     assert main(words) == 0
     assert len(pd.read_parquet(out)) == 30
+    for path in (out, out.with_name("votes.reasons.parquet")):
+        pd.read_parquet(path).assign(person="Anna").to_parquet(path)
+        assert main(words) == 2
+        assert f"Got '{path}', a table of others." in capsys.readouterr().err
+        assert "person" in pd.read_parquet(path)
+        path.unlink()

@@ -363,7 +363,7 @@ def test_a_model_of_many_voters_is_refused(tmp_path, capsys):
     capsys.readouterr()
     words = ["--source-text", "a", "--claim-text", "b", "--sequential"]
     err = refused(capsys, score, tmp_path / "model.json", *words)
-    assert "`sequential` must be given with a model of at most 10 voters and no soft scores. Got 11 voters" in err
+    assert "`sequential` must be given with a model of at most 10 voters, who all vote. Got 11 voters" in err
 
 
 def test_a_model_that_labels_corrected_decides_as_they_say(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deep
-from deep.asking import AskOptions
+from deep.asking import AskOptions, Finder, FunctionJudge
 from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, ServerOptions, create_app, serving
 from deep.model import ScoreOptions
@@ -113,6 +113,26 @@ def test_a_known_share_is_that_of_the_verdict_too(label):
     p = [row["p_consistent"] for row in watched["scores"] if row["decision"] is not None]
     assert [item["p"] for item in message["lowest"]] == sorted(p)[:5]
     assert ("labels agree with P" in [test["name"] for test in message["tests"]]) == (label is not None)
+
+
+def test_grades_are_scored_as_grades():
+    """On the scales of the model, words among them; none is no answer, and one that is off is refused."""
+    rng, labels = np.random.default_rng(0), np.tile([0, 1], 60)
+    grades = np.clip(2 + 2 * labels + rng.integers(-1, 2, 120), 1, 5)
+    answers = np.column_stack([grades, labels + rng.integers(0, 2, 120), labels ^ (rng.random(120) < 0.2)])
+    scales = ["1-5", "bad<fair<good", "binary"]
+    judges = [FunctionJudge(len, name=f"judge-{n}", version="1", scale=scale) for n, scale in enumerate(scales)]
+    grade, tone, vote = names = [judge.voter() for judge in judges]
+    model = deep.fit(VoteMatrix(answers, range(120), names, ["d"] * 120, labels, scales=scales))
+    rows = [{grade: 1, vote: 1}, {grade: 5, tone: "fair", vote: 0}, {grade: 4.5}, {}]
+    options = CheckOptions(mcp=True, finder=Finder(judges=judges))
+    with serving(create_app(model, options), ServerOptions(port=0)) as address:
+        calls = [("score_votes", {"items": [{"votes": row} for row in each]}) for each in (rows, [{grade: 6}])]
+        _, (scored, refused) = called(address, *calls)
+    p = [row["p_consistent"] for row in scored.structured_content["results"]]
+    places = np.array([[0, np.nan, 1], [1, 0.5, 0], [0.875, np.nan, np.nan], [np.nan] * 3])
+    assert p == pytest.approx(model.p_streamed(places), abs=1e-12)
+    assert "A grade must be on its judge's scale, 1-5." in refused.structured_content["error"]["message"]
 
 
 JUDGE = lexical_model().voter_names[0]

@@ -107,7 +107,7 @@ class Foreign:
         """
         # What is refused leaves no file of texts.
         out = check_out(out, [".parquet"]) if self.voters else out
-        scales = {name: {"scale": str(replace(scale, words=()))} for name, scale in self.scales.items()}
+        scales = {name: {"scale": str(scale)} for name, scale in self.scales.items()}
         voters = {name: {"kind": "foreign", **scales.get(name, {})} for name in self.voters}
         written, made = [], {"schema_version": 1, "voters": voters}
         if any(one.claim for one in self.examples):

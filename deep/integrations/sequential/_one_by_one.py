@@ -81,9 +81,9 @@ def check_sequential(model: Model, prior: float | None = None) -> Floats:
         The model has too many voters for a table, so that its judges cannot be asked one by one.
     """
     if not model.has_table:
-        scores = f" and {len(model.score_names)} soft scores" if model.score_names else ""
+        scores = f", {len(model.score_names)} with grades or scores" if model.score_names else ""
         raise InputError(
-            f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters and no soft scores. "
+            f"`sequential` must be given with a model of at most {MAX_TABLE_VOTERS} voters, who all vote. "
             f"Got {len(model.voters)} voters{scores}. Fit with fewer of them, or score without it."
         )
     result = model.scores_at(model.contexts, prior, model.every_pattern)

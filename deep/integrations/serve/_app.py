@@ -20,6 +20,7 @@ import numpy as np
 
 from deep import __version__, datasets, evaluate, model
 from deep._util.files import LARGEST_MODEL, read_bytes
+from deep._util.scales import BINARY, Scale
 from deep.asking import Scored
 from deep.exceptions import DeepError, InputError, needs_extra
 from deep.integrations.serve._checker import (
@@ -431,7 +432,7 @@ class AgentDoor:
         await self._sessions.handle_request(scope, receive_again, send)
 
     def _schema(self) -> JsonSchema:
-        votes = _only(dict.fromkeys(self._model.voter_names, VOTE))
+        votes = _only({name: _answers(self._model.scales.get(name, BINARY)) for name in self._model.voter_names})
         item = {"id": {"type": "string", "maxLength": LONGEST_ID}, "votes": votes, "label": VOTE}
         listed = {"type": "array", "minItems": 1, "maxItems": self._most, "items": _only(item, "votes")}
         return _only({"items": listed}, "items")
@@ -476,7 +477,7 @@ class AgentDoor:
     async def _score(self, arguments: JsonReply) -> JsonReply:
         votes = self._matrix(arguments)
         prior = self._checker.options.score.prior
-        scores = await asyncio.to_thread(self._model.scores_of, votes.votes, prior=prior, streamed=True)
+        scores = await asyncio.to_thread(self._model.scores_of, votes, prior=prior, streamed=True)
         return {
             "results": [{"id": str(name), **row} for name, row in zip(votes.item_ids, scores.records(), strict=True)]
         }
@@ -504,19 +505,31 @@ class AgentDoor:
         if arguments.keys() != {"items"} or not isinstance(items, list) or not 1 <= len(items) <= self._most:
             raise refused(f"`items` must be a list of 1 to {self._most:,} objects, and the one argument. Got another.")
         names = self._model.voter_names
-        rows = [_item(item, names, f" in item {number}") for number, item in enumerate(items)]
+        scales = [self._model.scales.get(name, BINARY) for name in names]
+        rows = [_item(item, names, scales, f" in item {number}") for number, item in enumerate(items)]
         ids = [str(number) if item.get("id") is None else item["id"] for number, item in enumerate(items)]
-        votes = np.array([row[:-1] for row in rows], dtype=np.int8)
-        labels = np.array([row[-1] for row in rows], dtype=np.int8)
-        return VoteMatrix(votes, ids, names, np.full(len(ids), self._checker.options.dataset, dtype=object), labels)
+        *votes, labels = zip(*rows, strict=True)
+        datasets = np.full(len(ids), self._checker.options.dataset, dtype=object)
+        answers = np.array(votes, dtype=np.float64).T
+        if self._model.scales:
+            return VoteMatrix(answers, ids, names, datasets, labels, scales=scales)
+        return VoteMatrix(np.nan_to_num(answers, nan=ABSTAIN).astype(np.int8), ids, names, datasets, labels)
 
 
 def _only(properties: JsonSchema, *required: str) -> JsonSchema:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def _item(item: object, names: tuple[str, ...], where: str) -> list[int]:
-    """Return the votes on an item in the judges' order, and its label."""
+def _answers(scale: Scale) -> JsonSchema:
+    """Return the schema of a judge's answers: votes, words, or numbers of its scale."""
+    if scale.binary or scale.words:
+        return VOTE if scale.binary else {"enum": [*scale.words, None]}
+    low, high = sorted((scale.low, scale.high))
+    return {"type": ["number", "null"], "minimum": low, "maximum": high}
+
+
+def _item(item: object, names: tuple[str, ...], scales: Sequence[Scale], where: str) -> list[float]:
+    """Return the answers on an item in the judges' order, NaN for none, and its label."""
     if not isinstance(item, dict) or not {"votes"} <= item.keys() <= {"id", "label", "votes"}:
         raise refused(f"An item must be an object with votes and, if wanted, id and label. Got another{where}.")
     votes, name = item["votes"], item.get("id")
@@ -524,7 +537,11 @@ def _item(item: object, names: tuple[str, ...], where: str) -> list[int]:
         raise refused(f"`votes` must have keys of the model's judges: {', '.join(names)}. Got another{where}.")
     if name is not None and (not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID):
         raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
-    result = [*(votes.get(judge) for judge in names), item.get("label")]
-    if not all(map(is_vote, result)):
+    label = item.get("label")
+    if not (is_vote(label) and all(is_vote(votes.get(j)) for j, s in zip(names, scales, strict=True) if s.binary)):
         raise refused(f"A vote and a label must be 1, 0 or null. Got another{where}.")
-    return [ABSTAIN if vote is None else vote for vote in result]
+    answers = [np.nan if votes.get(j) is None else s.read(votes[j]) for j, s in zip(names, scales, strict=True)]
+    off = [j for j, answer in zip(names, answers, strict=True) if votes.get(j) is not None and np.isnan(answer)]
+    if off:
+        raise refused(f"A grade must be on its judge's scale, {scales[names.index(off[0])]}. Got another{where}.")
+    return [*answers, ABSTAIN if label is None else label]

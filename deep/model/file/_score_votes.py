@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from deep import datasets
 from deep._util.checks import Floats
 from deep._util.columns import PlainCsvWriter
 from deep._util.entry_points import WRITER, load_part
@@ -84,6 +85,10 @@ def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], optio
     """
     columns = [name for name in table_columns(paths) if name not in VOTE_COLUMNS]
     check_scores_given(model, scores, columns)
+    for soft in () if scores else filter(None, (datasets.read_beside(path, "soft") for path in paths)):
+        # The votes have columns of the same names, which would pass for scores of 0 and 1.
+        if name := next((name for name in model.score_names if name in table_columns([str(soft)])), None):
+            raise InputError(f"`scores` must be given: {name!r} was fitted on its scores. Add `--scores {soft}`.")
     beside = [name for name in model.score_names if scores and name in table_columns(scores)]
     ignored = set(other_columns(model.voters, list(paths))) if scores else set()
     names = [*(name for name in columns if name not in ignored and name not in beside), *beside]

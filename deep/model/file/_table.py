@@ -345,7 +345,8 @@ def row_in_order(
 ) -> npt.NDArray[Any]:
     """Return the answers of one row, given as the judges give them, as :func:`select_columns` would."""
     names = [voter.name for voter in voters]
-    answers = [votes.get(name, ABSTAIN) for name in names] if isinstance(votes, Mapping) else list(votes)
+    none = np.nan if scales else ABSTAIN
+    answers = [votes.get(name, none) for name in names] if isinstance(votes, Mapping) else list(votes)
     unknown = sorted(set(votes) - set(names)) if isinstance(votes, Mapping) else []
     if unknown:
         raise InputError(f"`votes` must name voters of the model, {', '.join(sorted(names))}. Got {unknown[0]!r}.")
@@ -353,8 +354,9 @@ def row_in_order(
     if not scales:
         return np.asarray(check_votes([answers], name="votes")[0])
     # -1 stands for no vote, unless it is a grade of the judge's own scale.
-    cells = [np.nan if v == ABSTAIN and scales[n].low >= 0 else v for n, v in zip(names, answers, strict=True)]
-    row = VoteMatrix([cells], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
+    is_none = [v == ABSTAIN and scales[name].vote(v) == ABSTAIN for name, v in zip(names, answers, strict=True)]
+    cells = np.where(is_none, np.nan, answers)
+    row = VoteMatrix(cells[np.newaxis], ["row"], names, ["data"], [ABSTAIN], scales=[*scales.values()])
     return np.asarray(select_columns(voters, row, scales)[0])
 
 
