@@ -254,11 +254,11 @@ CEILINGS = {
     "llm": 3_067,
     "model": 5_366,
     "prompt_pool": 2_137,
-    "report": 1_435,
+    "report": 1_444,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_948, 14_856, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_957, 14_856, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

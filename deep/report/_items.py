@@ -11,7 +11,7 @@ from deep import llm
 from deep._util.checks import Floats, Positions
 from deep._util.files import JsonObject
 from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_judgments, read_texts
-from deep.records import Example
+from deep.records import Example, VoteMatrix
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
 # The most items that a page holds.
@@ -211,6 +211,9 @@ def items_with_texts(
         result = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
     details = said_by_judges(material.tables, keys, names, result.examples, choice.ledger) if choice.wanted else {}
+    for key, row in zip(keys, rows, strict=True):
+        for voter, grade in _grades(scored.votes, row).items():
+            details.setdefault(key, {}).setdefault(voter, {})["grade"] = grade
     texts = TextColumns()
     for key in keys:
         if not texts.add(result.examples.get(key), details.get(key, {})):
@@ -220,12 +223,21 @@ def items_with_texts(
     return rows, columns, list(_sentences(texts, result, choice))
 
 
+def _grades(votes: VoteMatrix, row: int) -> dict[str, str]:
+    """Return the answers on an item by graders, by number of the judge, with their scale."""
+    if votes.answers is None or votes.scales is None:
+        return {}
+    answers = zip(votes.answers[row], votes.scales, strict=True)
+    grades = {str(n): (at, scale) for n, (at, scale) in enumerate(answers) if not (scale.binary or np.isnan(at))}
+    return {judge: f"{scale.answer(at)} ({scale})" for judge, (at, scale) in grades.items()}
+
+
 def _sentences(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> Iterator[str]:
     if not choice.wanted:
         yield NO_TEXT
         return
     n = sum(claim is not None for claim in texts.claim)
-    judged = sum(any(set(entry) - {"reason"} for entry in details.values()) for details in texts.said.values())
+    judged = sum(any(set(entry) - {"reason", "grade"} for entry in details.values()) for details in texts.said.values())
     if n:
         yield f"Texts in this file: {n:,} claims with their sources ({len(texts.sources):,} distinct)."
     else:

@@ -510,3 +510,22 @@ def test_the_histogram_holds_the_claims_that_somebody_voted_on(tmp_path):
     assert "\n     7 without a vote\n" in result.suspect
     (best,) = (badge.says for badge in result.badges if badge.name == "beats the best judge")
     assert "@" not in best
+
+
+def test_items_show_grades_as_grades(tmp_path):
+    """With the scale, in place of the vote that each counts as; votes beside them stay votes."""
+    rng, votes = np.random.default_rng(0), small_votes()
+    grades = np.clip(np.round(2 + 2 * votes.labels + rng.normal(0, 1, len(votes.labels))), 1, 5)
+    graded = votes.with_answers(grades[:, None], ["grader"], {"grader": "1-5"})
+    fit(graded).save(tmp_path / "model.json")
+    frame = pd.DataFrame(votes.votes, columns=votes.voter_names).replace(-1, None).assign(grader=grades)
+    frame.assign(dataset=votes.datasets, item_id=votes.item_ids).to_csv(tmp_path / "votes.csv", index=False)
+    out = tmp_path / "report.html"
+    write_report([tmp_path / "model.json", tmp_path / "votes.csv"], out)
+    data = items(out)
+    at = str(data["voters"].index("grader"))
+    grade_of = dict(zip(zip(votes.datasets, votes.item_ids, strict=True), grades, strict=True))
+    for i, message in data["said"].items():
+        key = data["datasets"][data["dataset"][int(i)]], data["id"][int(i)]
+        assert message == {at: {"grade": f"{grade_of[key]:.0f} (1-5)"}}
+    assert len(data["said"]) == len(data["id"])

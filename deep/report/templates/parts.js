@@ -94,7 +94,7 @@ function judgeRow(item, judge, pressed, choose) {
   );
   const mark = make("button", { type: "button", "aria-pressed": String(pressed), onclick: choose }, "mark");
   mark.setAttribute("aria-label", `mark the evidence of ${item.voters[judge]}`);
-  const vote = said?.reason ? `no vote (${said.reason})` : VOTES[item.votes[judge]];
+  const vote = said?.reason ? `no vote (${said.reason})` : said?.grade ?? VOTES[item.votes[judge]];
   return make(
     "tr",
     { class: sideOf(item.votes[judge]) },
@@ -133,7 +133,7 @@ function shortNames(names) {
 }
 
 // An item with its P, its texts, and what each judge said, which is marked in the texts: all of them, or one that is
-// chosen. `votes` is a character a judge: 1, 0 or -; `said` holds reason, rationale and passages by number of the judge.
+// chosen. `votes` is a character a judge: 1, 0 or -; `said` holds reason, grade, rationale and passages by number of the judge.
 function judged(item) {
   const box = make("div", {});
   const every = item.voters.map((_, judge) => judge);
