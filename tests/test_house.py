@@ -241,7 +241,7 @@ SHORT = {
 
 CEILINGS = {
     "(root)": 924,
-    "_util": 2_152,
+    "_util": 2_153,
     "asking": 2_548,
     "calibration": 814,
     "commands": 727,
@@ -258,7 +258,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_957, 14_856, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_958, 14_856, 259
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -1,6 +1,7 @@
 """The scale of a judge's answers, which are held as places on it: 0 its worst end, 1 its best."""
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -130,7 +131,8 @@ class Scale:
             return float(self.words.index(answer))
         if self.words or isinstance(answer, bool) or not isinstance(answer, int | float):
             return np.nan
-        return float(answer) if self.vote(float(answer)) >= 0 else np.nan
+        # A whole number may be too large for a float.
+        return float(answer) if abs(answer) < sys.float_info.max and self.vote(float(answer)) >= 0 else np.nan
 
     def vote(self, number: float | None) -> int:
         """Return the vote that a number counts as: 1 from the middle of the scale on, -1 outside it, or for None."""

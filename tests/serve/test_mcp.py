@@ -127,12 +127,16 @@ def test_grades_are_scored_as_grades():
     rows = [{grade: 1, vote: 1}, {grade: 5, tone: "fair", vote: 0}, {grade: 4.5}, {}]
     options = CheckOptions(mcp=True, finder=Finder(judges=judges))
     with serving(create_app(model, options), ServerOptions(port=0)) as address:
-        calls = [("score_votes", {"items": [{"votes": row} for row in each]}) for each in (rows, [{grade: 6}])]
-        _, (scored, refused) = called(address, *calls)
+        calls = [
+            ("score_votes", {"items": [{"votes": row} for row in each]})
+            for each in (rows, [{grade: 6}], [{grade: 10**400}])
+        ]
+        _, (scored, *refused) = called(address, *calls)
     p = [row["p_consistent"] for row in scored.structured_content["results"]]
     places = np.array([[0, np.nan, 1], [1, 0.5, 0], [0.875, np.nan, np.nan], [np.nan] * 3])
     assert p == pytest.approx(model.p_streamed(places), abs=1e-12)
-    assert "A grade must be on its judge's scale, 1-5." in refused.structured_content["error"]["message"]
+    for result in refused:
+        assert "A grade must be on its judge's scale, 1-5." in result.structured_content["error"]["message"]
 
 
 JUDGE = lexical_model().voter_names[0]
