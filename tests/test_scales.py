@@ -365,3 +365,11 @@ def test_scores_below_zero_are_kept_in_the_model(tmp_path):
     rest = model.explain({"a": 1})
     assert np.isnan(rest[1].vote), "a judge that is not named has no answer, though -1 is on its scale"
     assert model.explain({"a": 1, "likelihood": -1})[1].vote == -1
+
+
+def test_a_judge_without_any_score_keeps_its_votes():
+    """As a function that only votes, whose column of soft votes is empty; one that is new has no answer."""
+    votes = VoteMatrix([[1], [0], [1]], range(3), ["a"], ["d"] * 3, [1, 0, 1])
+    both = votes.with_answers(np.array([[np.nan, np.nan, 0.2]] * 3), ["a", "b", "c"])
+    assert both.votes.tolist() == [[1, -1, 0], [0, -1, 0], [1, -1, 0]]
+    assert both.scales[0].binary
