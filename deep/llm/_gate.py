@@ -42,6 +42,8 @@ class Flight:
         Ends the request when its clock has run out.
     allowed : float
         Seconds by the clock.
+    sent : float
+        When it was sent.
     since : float
         When the clock began: a queueing server turns to a request once it has dealt with those sent before it.
     passed : bool
@@ -52,6 +54,7 @@ class Flight:
     model: str
     limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     allowed: float = 0.0
+    sent: float = 0.0
     since: float = 0.0
     passed: bool = False
     timer: asyncio.TimerHandle | None = None
@@ -164,7 +167,8 @@ class ConcurrencyLimit:
     @contextmanager
     def clock(self, flight: Flight, seconds: float) -> Iterator[asyncio.Timeout]:
         """Yield the end of a request: once the server has had so many seconds for it, or more if it is slow."""
-        flight.since, flight.allowed = time.monotonic(), seconds
+        flight.sent = flight.since = time.monotonic()
+        flight.allowed = seconds
         self._watch(flight)
         try:
             yield flight.limit
@@ -181,6 +185,8 @@ class ConcurrencyLimit:
             flight.since += 2 * (now - due)
         seconds = flight.since + flight.allowed * self._patience - now
         if seconds > 0:
+            # In steps, so that a busy time is seen wherever in the clock's time it falls.
+            seconds = min(seconds, LOOK_SHARE * flight.allowed)
             flight.timer = loop.call_later(seconds, self._watch, flight, now + seconds)
         else:
             flight.limit.reschedule(loop.time())
@@ -202,11 +208,11 @@ class ConcurrencyLimit:
             self._judge(self._replies / max(now - self._began, 1e-9))
 
     def _move_on(self, flight: Flight, now: float) -> None:
-        """Begin the clocks of those sent after a request anew, and end the wait for those given up before it."""
+        """Begin the clocks of those sent with this one or later anew; end the wait for those given up before it."""
         for other in list(self._flights.values()):
-            if other.order > flight.order:
+            if other.sent > flight.sent - BURST * flight.allowed:
                 other.since = max(other.since, now)
-            elif other is not flight:
+            else:
                 other.passed = True
                 if other.limit.expired():
                     self._leave(other)
@@ -299,6 +305,12 @@ MOST_PATIENCE = 8.0
 # A clock that is looked at later than it was due, by more than this share of its time, runs on for as long as that.
 # It is not 0: in a process that is a little busy all the time no clock would run out.
 STALL = 0.05
+
+# Requests that are sent within this share of their time arrive in any order, each having a connection of its own.
+BURST = 0.1
+
+# A clock is looked at each time this share of its time is over.
+LOOK_SHARE = 0.1
 
 # Where nobody says how long a limit lasts, all wait these seconds at most; then one request asks how it is.
 LONGEST_GUESS = 2.0

@@ -68,6 +68,37 @@ def test_a_clock_stands_still_while_this_process_is_busy():
     assert server.count == 12
 
 
+async def answered(limit, allowed, seconds):
+    """Hold a place until an answer is there after so many seconds, which is read in several turns of the loop."""
+    async with limit.place("tiny") as flight:
+        with limit.clock(flight, allowed) as end:
+            async with end:
+                await asyncio.sleep(seconds)
+                for _ in range(9):
+                    await asyncio.sleep(0)
+        limit.answered(flight)
+
+
+def test_a_process_that_is_busy_until_a_clock_runs_out_is_not_late():
+    """The clock is looked at before and after, and not only at its end."""
+
+    async def ask():
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 0.97)
+        await answered(ConcurrencyLimit(), 1.0, 0.5)
+
+    asyncio.run(ask())
+
+
+def test_requests_sent_at_once_are_answered_in_any_order():
+    """Each has a connection of its own, so that the last may be the first to arrive; none is given up meanwhile."""
+
+    async def ask_all():
+        limit = ConcurrencyLimit.parse("4")
+        await asyncio.gather(*(answered(limit, 0.5, seconds) for seconds in (1.2, 0.9, 0.6, 0.3)))
+
+    asyncio.run(ask_all())
+
+
 def test_a_time_out_shorter_than_any_answer_is_lengthened(tmp_path):
     """The next attempt has longer; once that is known, no other request is given up."""
     with FaultServer(latency=0.3, slots=1) as server:
