@@ -217,32 +217,6 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(shown(name) for name in names)
 
 
-@dataclass(frozen=True, eq=False)
-class Joined:
-    """All files, one row per item in the order of first appearance."""
-
-    datasets: Texts
-    item_ids: Texts
-    labels: Labels
-    document_ids: Texts | None
-    families: Mapping[str, str]
-    names: tuple[str, ...]
-    values: ColumnValues
-
-    def vote_columns(self) -> dict[str, Any]:
-        """Return the arguments of a :class:`deep.VoteMatrix` of these rows, all of them checked."""
-        return {
-            "votes": self.values,
-            "item_ids": self.item_ids,
-            "voter_names": self.names,
-            "datasets": self.datasets,
-            "labels": self.labels,
-            "document_ids": self.document_ids,
-            "families": self.families,
-            "checked": True,
-        }
-
-
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
     """Return a hash of each item and its dataset."""
     import pyarrow as pa
@@ -290,8 +264,14 @@ def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
-    """Return one row per item of all files, with `empty` where a file lacks it."""
+def join_parts(parts: list[TablePart], empty: np.generic) -> dict[str, Any]:
+    """Return one row an item of all files, in the order of first appearance, with `empty` where a file lacks it.
+
+    They are the arguments of a :class:`deep.VoteMatrix`, all of them checked.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if len(parts) == 1 and not twice(parts[0].hashes):
         (one,) = parts
         datasets, item_ids, names = one.dataset, one.item_id, one.names
@@ -308,39 +288,23 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
         names, values = _merge_values(parts, rows, len(first), empty)
     check_twins(names, "paths")
     check_twins(dict.fromkeys(datasets), "dataset")
-    _check_twin_items(datasets, item_ids)
     if len(parts) > 1:
         _check_shared(parts, rows)
+    elif pc.any(pc.match_substring_regex(pa.array(item_ids, pa.large_string()), ODD.pattern)).as_py():
+        # Two items may look the same, which their numbers do not tell apart.
+        check_repeated(parts[0], number_items([datasets], [item_ids])[0][0])
     if documents is not None and not (documents != "").all():  # an item without one is a document of its own
         documents = np.where(documents == "", datasets + "/" + item_ids, documents)
-    return Joined(
-        datasets,
-        item_ids,
-        np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
-        documents,
-        _merge_families(parts, datasets),
-        names,
-        values,
-    )
-
-
-def _check_twin_items(datasets: Texts, item_ids: Texts) -> None:
-    """Raise where two items of a dataset look the same; only ids that another one can look like are compared."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pa.array(item_ids, pa.large_string())
-    odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy(zero_copy_only=False))
-    if not odd.size:
-        return
-    forms = pa.array([plain_form(name) for name in texts.take(odd).to_pylist()], pa.large_string())
-    alike = np.flatnonzero(pc.is_in(texts, value_set=forms).to_numpy(zero_copy_only=False))
-    rows = np.union1d(odd, alike)
-    items: dict[str, list[str]] = {}
-    for dataset, item in zip(datasets[rows], texts.take(rows).to_pylist(), strict=True):
-        items.setdefault(dataset, []).append(item)
-    for ids in items.values():
-        check_twins(ids, "item_id")
+    return {
+        "votes": values,
+        "item_ids": item_ids,
+        "voter_names": names,
+        "datasets": datasets,
+        "labels": np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
+        "document_ids": documents,
+        "families": _merge_families(parts, datasets),
+        "checked": True,
+    }
 
 
 def below(parts: list[ColumnValues]) -> ColumnValues:
@@ -422,32 +386,25 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
 
 def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:
     """Return the families that differ from the dataset's own name: given by a file, else registered."""
-    places: dict[str, tuple[TablePart, int]] = {}
+    places: dict[str, tuple[str, Source, int]] = {}
     for part in parts:
-        for dataset, row in _given_families(part):
-            other, before = places.setdefault(dataset, (part, row))
-            if _family(other, before) != _family(part, row):
+        if part.family is None:
+            continue
+        # The first row of each pair of dataset and family, in order.
+        known = np.flatnonzero(part.family != "")
+        codes, n_families = _codes([part.family[known]])
+        _, first = np.unique(_codes([part.dataset[known]])[0] * n_families + codes, return_index=True)
+        for row in np.sort(known[first]).tolist():
+            dataset, family = part.dataset[row], str(part.family[row])
+            before, source, place = places.setdefault(dataset, (family, part.source, row))
+            if before != family:
                 raise InputError(
-                    f"`family` must be the same throughout a dataset. Got {shown(_family(part, row))} at "
-                    f"{part.source.where(row, 'family')}, but {shown(_family(other, before))} at "
-                    f"{other.source.where(before, 'family')}, for dataset {shown(dataset)}."
+                    f"`family` must be the same throughout a dataset. Got {shown(family)} at "
+                    f"{part.source.where(row, 'family')}, but {shown(before)} at {source.where(place, 'family')}, for "
+                    f"dataset {shown(dataset)}."
                 )
-    families = {name: _family(*places[name]) if name in places else family_of(name) for name in sorted(set(datasets))}
+    families = {name: places[name][0] if name in places else family_of(name) for name in sorted(set(datasets))}
     return {name: family for name, family in families.items() if family != name}
-
-
-def _family(part: TablePart, row: int) -> str:
-    return "" if part.family is None else str(part.family[row])
-
-
-def _given_families(part: TablePart) -> list[tuple[str, int]]:
-    """Return the dataset and the first row of each pair of dataset and family in a file, in order."""
-    if part.family is None:
-        return []
-    known = np.flatnonzero(part.family != "")
-    families, n_families = _codes([part.family[known]])
-    _, first = np.unique(_codes([part.dataset[known]])[0] * n_families + families, return_index=True)
-    return [(part.dataset[row], int(row)) for row in np.sort(known[first])]
 
 
 def _merge_values(
@@ -479,8 +436,8 @@ def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_ro
 
 def read_joined(
     sources: Sequence[Source], ignored: Collection[str], cells: CellReader, empty: np.generic, what: str
-) -> Joined:
-    """Read tables and join them; `cells` reads a column of a voter, `empty` stands where a table lacks an item."""
+) -> dict[str, Any]:
+    """Read tables and join them as `join_parts` does; `cells` reads a column of a voter."""
     of_source = [
         tuple(name for name in source.columns if name not in ROLES and name not in ignored) for source in sources
     ]
@@ -513,16 +470,17 @@ def read_answers(
     scales = SCALES.get() if scales is None else scales
     if {*map(str, scales.values())} <= {"binary"}:
         with suppress(GradeError):
-            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what).vote_columns()
+            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what)
     voters = [name for name in all_columns(sources) if name not in {*ROLES, *ignored}]
     declared = scales_of(scales, voters)
     joined = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), what)
-    rest = {name: column for name, column in zip(joined.names, joined.values.T, strict=True) if name not in declared}
+    names, answers = joined["voter_names"], joined["votes"]
+    rest = {name: column for name, column in zip(names, answers.T, strict=True) if name not in declared}
     try:
         known = declared | recognise(rest)
     except UnknownScaleError as error:
         row = int(np.flatnonzero(rest[error.column] == error.value)[0])
-        place = f"item {shown(joined.item_ids[row])} of dataset {shown(joined.datasets[row])}"
+        place = f"item {shown(joined['item_ids'][row])} of dataset {shown(joined['datasets'][row])}"
         paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
         raise InputError(f"{error} It is {place}, in {paths}.") from None
     # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
@@ -530,7 +488,7 @@ def read_answers(
         _check_votes(source, {name: rest[name] for name in rest if known[name].binary and name in source.columns})
     for name, column in rest.items():
         column[:] = known[name].places(column)
-    return joined.vote_columns() | answer_columns(joined.values, tuple(known[name] for name in joined.names))
+    return joined | answer_columns(answers, tuple(known[name] for name in names))
 
 
 def _check_votes(source: Source, numbers: Mapping[str, Floats]) -> None:

@@ -90,15 +90,15 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
             remedy = f" Rename {shown(alike[0])} if it holds them." if alike else ""
             raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.{remedy}")
     result = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
-    is_labeled = result.labels >= 0
+    is_labeled = result["labels"] >= 0
     if not is_labeled.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
-    documents = None if result.document_ids is None else result.document_ids[is_labeled]
+    documents = None if result["document_ids"] is None else result["document_ids"][is_labeled]
     # A dataset may be written with other blanks or composed letters in the labels; the votes' spelling is taken.
     ours = {plain_form(name): name for name in names}
-    spelled = {name: ours.get(plain_form(name), name) for name in set(result.datasets)}
-    datasets = np.array([spelled[name] for name in result.datasets[is_labeled]], dtype=object)
-    return LabelTable(result.item_ids[is_labeled], datasets, result.labels[is_labeled], documents)
+    spelled = {name: ours.get(plain_form(name), name) for name in set(result["datasets"])}
+    datasets = np.array([spelled[name] for name in result["datasets"][is_labeled]], dtype=object)
+    return LabelTable(result["item_ids"][is_labeled], datasets, result["labels"][is_labeled], documents)
 
 
 def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:

@@ -187,7 +187,8 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     """
     sources = open_all(paths)
     joined = read_joined(sources, _check_ignored(ignore, sources), score_cells, np.float64(np.nan), "score")
-    return ScoreTable(joined.values, joined.item_ids, joined.names, joined.datasets, joined.labels, joined.document_ids)
+    columns = ("votes", "item_ids", "voter_names", "datasets", "labels", "document_ids")
+    return ScoreTable(*(joined[name] for name in columns))
 
 
 # The ids of each file that an error names where two files share no item.
