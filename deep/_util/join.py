@@ -167,7 +167,13 @@ class LongSource(FrameSource):
             votes = np.full(votes.shape, np.nan)
             votes[rows, codes] = answer_cells(columns["vote"], {}, codes)
             self._cells = columns["vote"], np.array(voters, dtype=object)[codes]
-        self.costs = _mean_costs(columns["cost"], codes, voters) if "cost" in columns else {}
+        self.costs: dict[str, float] = {}
+        if "cost" in columns:
+            costs = score_cells(columns["cost"])
+            known = ~np.isnan(costs)
+            counts = np.bincount(codes[known], minlength=len(voters))
+            sums = np.bincount(codes[known], costs[known], minlength=len(voters))
+            self.costs = {name: float(sums[code] / counts[code]) for code, name in enumerate(voters) if counts[code]}
 
         wide = {"dataset": part.dataset[first], "item_id": items[first]}
         documents = _merge([part], [rows], "document_id", np.full(len(first), "", dtype=object))
@@ -183,11 +189,11 @@ class LongSource(FrameSource):
         array = partial(pa.array, from_pandas=True) if votes.dtype == np.float64 else votes_array
         return pa.table(named | {name: array(votes[:, code]) for code, name in enumerate(voters)})
 
-    def check_votes(self, names: Collection[str]) -> None:
-        """Raise where an answer of judges that vote is no vote."""
+    def check_votes(self, name: str) -> None:
+        """Raise where an answer of a judge that votes is no vote."""
         if self._cells is not None:  # else all were read as votes
             column, voters = self._cells
-            vote_cells(column, np.isin(voters, [*names]))
+            vote_cells(column, voters == name)
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
         taken = next((name for name in voters if name in ROLES), None)
@@ -202,15 +208,6 @@ class LongSource(FrameSource):
                 f"`{self.param}` must have at most {MOST_CELLS:,} pairs of an item and a judge. Got {n_items:,} items "
                 f"and {len(voters):,} judges in {self.path}. Split it by judge or dataset."
             )
-
-
-def _mean_costs(column: Column, codes: Positions, voters: Sequence[str]) -> dict[str, float]:
-    """Return by judge the mean of the costs that its votes have."""
-    costs = score_cells(column)
-    known = ~np.isnan(costs)
-    counts = np.bincount(codes[known], minlength=len(voters)).tolist()
-    sums = np.bincount(codes[known], costs[known], minlength=len(voters)).tolist()
-    return {name: sums[code] / counts[code] for code, name in enumerate(voters) if counts[code]}
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -239,17 +236,17 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
 
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
     """
+    import pyarrow as pa
+
     items, n_items = _codes(item_ids)
     # A pair of numbers as one: at most (distinct datasets x distinct ids), far below 2^63.
     keys = _codes(datasets)[0] * n_items + items
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    number = np.empty(len(first), dtype=np.intp)
-    order = np.argsort(first)
-    # `unique` numbers items in the order of their keys; they are renumbered as they first occur, so that output keeps
-    # the order of the first file.
-    number[order] = np.arange(len(first))
+    # Arrow numbers keys as they first occur, so that output keeps the order of the first file.
+    encoded = pa.array(keys).dictionary_encode()
+    numbers, first = encoded.indices.to_numpy().astype(np.intp), np.empty(len(encoded.dictionary), dtype=np.intp)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # from the last row on, so that the first one stays
     ends = np.cumsum([len(ids) for ids in item_ids])[:-1]
-    return np.split(number[inverse], ends), first[order]
+    return np.split(numbers, ends), first
 
 
 def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
@@ -415,23 +412,19 @@ def _merge_values(
     place = {name: column for column, name in enumerate(names)}
     merged = np.full((n, len(names)), empty)
     for k, part in enumerate(parts):
-        for j in range(k):
-            _check_disjoint(part, rows[k], parts[j], rows[j])
+        for other, other_rows in zip(parts[:k], rows, strict=False):
+            others = frozenset(other.names)
+            shared = [name for name in part.names if name in others]
+            both = np.flatnonzero(np.isin(rows[k], other_rows))
+            if shared and len(both):
+                item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
+                raise InputError(
+                    f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
+                    f"in {other.source.path} and in {part.source.path}."
+                )
         columns = np.array([place[name] for name in part.names], dtype=np.intp)
         merged[np.ix_(rows[k], columns)] = part.values
     return names, merged
-
-
-def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_rows: Positions) -> None:
-    others = frozenset(other.names)
-    shared = [name for name in part.names if name in others]
-    both = np.flatnonzero(np.isin(rows, other_rows))
-    if shared and len(both):
-        item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
-        raise InputError(
-            f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
-            f"in {other.source.path} and in {part.source.path}."
-        )
 
 
 def read_joined(
@@ -485,24 +478,16 @@ def read_answers(
         raise InputError(f"{error} It is {place}, in {paths}.") from None
     # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
     for source in sources:
-        _check_votes(source, {name: rest[name] for name in rest if known[name].binary and name in source.columns})
+        for name in [name for name in rest if known[name].binary and name in source.columns]:
+            try:
+                source.check_votes(name)
+            except GradeError as error:
+                has_grades = not np.isin(rest[name][~np.isnan(rest[name])], (0, 1)).all()
+                remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
+                raise InputError(f"{error}{remedy * has_grades}") from None
     for name, column in rest.items():
         column[:] = known[name].places(column)
     return joined | answer_columns(answers, tuple(known[name] for name in names))
-
-
-def _check_votes(source: Source, numbers: Mapping[str, Floats]) -> None:
-    """Raise where a cell of columns of votes is none; `numbers` are their answers."""
-    for name, answers in numbers.items():
-        try:
-            if isinstance(source, LongSource):
-                source.check_votes([name])
-            else:
-                vote_cells(source.read([name])[name])
-        except GradeError as error:
-            has_grades = not np.isin(answers[~np.isnan(answers)], (0, 1)).all()
-            remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
-            raise InputError(f"{error}{remedy * has_grades}") from None
 
 
 def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:

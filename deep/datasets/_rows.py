@@ -58,7 +58,6 @@ class _Leaf:
     path: str
     name: str
     is_text: bool
-    is_list: bool
     length: int
     bytes_of_a_cell: int
     """0 where they are held no longer than the rows that are read together."""
@@ -122,19 +121,29 @@ class ParquetTable:
 
         With `whole`, all that is yielded is meant to be held.
         """
+        import pyarrow as pa
+
         rows = self._rows_at_once(columns, whole)
         for batch in self.file.iter_batches(min(rows, size or rows), columns=list(columns), use_threads=False):
-            yield _plain(batch)
+            # Cells that are numbers of a dictionary are written out while they are few.
+            plain = [
+                column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+                for column in batch.columns
+            ]
+            yield pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
     def _rows_at_once(self, columns: Sequence[str], whole: bool) -> int:
         """Return how many rows may be read together, as the footer says, and one row of each dictionary of texts."""
+        from pyarrow import parquet
+
         metadata = self.file.metadata
         self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
         leaves = list(self._leaves(columns, whole))
         taken, longest = 0, 1
         # As dictionaries, so that one cell read shows the longest distinct text of a group without unfolding all of
         # them.
-        with self._opened([leaf.path for leaf in leaves if leaf.is_text]) as texts:
+        names = [leaf.path for leaf in leaves if leaf.is_text]
+        with parquet.ParquetFile(self.path, read_dictionary=names, pre_buffer=False, **LIMITS) as texts:
             for number in range(metadata.num_row_groups):
                 group, expanded = metadata.row_group(number), 0
                 for leaf in leaves:
@@ -148,11 +157,6 @@ class ParquetTable:
         # As if every text were as long as the longest: one cell of a file may be nearly all of it.
         return max(MOST_AT_ONCE // longest, 1)
 
-    def _opened(self, as_dictionaries: Sequence[str]) -> "parquet.ParquetFile":
-        from pyarrow import parquet
-
-        return parquet.ParquetFile(self.path, read_dictionary=list(as_dictionaries), pre_buffer=False, **LIMITS)
-
     def _leaves(self, columns: Sequence[str], whole: bool) -> Iterator[_Leaf]:
         schema, wanted = self.file.schema, frozenset(columns)
         for index in range(len(schema)):
@@ -162,8 +166,8 @@ class ParquetTable:
             if name is not None:
                 held = whole or leaf.max_repetition_level
                 width = BYTES_OF_A_NESTED_CELL if leaf.max_repetition_level else self._width(name)
-                is_text, is_list = leaf.physical_type in TEXTS, leaf.max_repetition_level > 0
-                yield _Leaf(index, leaf.path, name, is_text, is_list, leaf.length or 0, width if held else 0)
+                is_text = leaf.physical_type in TEXTS
+                yield _Leaf(index, leaf.path, name, is_text, leaf.length or 0, width if held else 0)
 
     def _width(self, name: str) -> int:
         """Return the bytes of a cell; of a text, of its place."""
@@ -237,16 +241,6 @@ def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "
         cells = cells.values
     longest: int = 0 if cells is None else compute.max(compute.binary_length(cells.dictionary)).as_py() or 0
     return longest
-
-
-def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Return rows whose cells are written out where they were numbers of a dictionary, while they are few."""
-    import pyarrow as pa
-
-    columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 # A first line of CSV that is no header, and tells Excel the separator: a mark of ASCII, but no quote.
@@ -576,17 +570,14 @@ def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
 
 _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
     ".csv": _read_csv,
-    ".csv.gz": _read_csv,
     ".json": _read_json,
-    ".json.gz": _read_json,
     ".jsonl": _read_json,
-    ".jsonl.gz": _read_json,
     ".ndjson": _read_json,
-    ".ndjson.gz": _read_json,
-    ".parquet": _read_parquet,
 }
 
-ENDINGS = tuple(sorted(_READERS))
+# The endings of files whose content may be given as a text; each may also be compressed.
+TEXT_ENDINGS = tuple(_READERS)
 
-# The endings of files whose content may be given as a text.
-TEXT_ENDINGS = (".csv", ".json", ".jsonl", ".ndjson")
+_READERS |= {f"{ending}.gz": _READERS[ending] for ending in TEXT_ENDINGS} | {".parquet": _read_parquet}
+
+ENDINGS = tuple(sorted(_READERS))
