@@ -297,9 +297,9 @@ def passages_of(
 def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[Passage]:
     checked = _checked_claim(entry) if find(entry) is None else None  # a document may hold such a record
     if checked is not None:
-        yield _at_span(checked["claim"], "claim", checked.get("span"), checked.get("state"))
+        yield Passage(checked["claim"], *_place_of(checked, "claim"), checked.get("state"))
         for result in checked.get("evidence", ()):
-            yield _at_span(result["excerpt"], "source", result.get("span"), result.get("verdict"), checked["claim"])
+            yield Passage(result["excerpt"], *_place_of(result, "source"), result.get("verdict"), checked["claim"])
         return
     verdict, colon, rest = entry.partition(": ")
     if (place := find(entry)) is not None:
@@ -332,16 +332,11 @@ def _has_place(part: Any, text: str, word: str) -> bool:
     return placed and isinstance(part.get(word), str | None)
 
 
-def _at_span(
-    text: str,
-    where: Literal["claim", "source"],
-    span: list[int] | None,
-    verdict: str | None,
-    about: str | None = None,
-) -> Passage:
-    if span is None:
-        return Passage(text, verdict=verdict, about=about)
-    return Passage(text, where, span[0], span[1], verdict, about)
+def _place_of(
+    part: dict[str, Any], where: Literal["claim", "source"]
+) -> tuple[Literal["claim", "source"] | None, int | None, int | None]:
+    """Return the place of a claim or excerpt that was checked, where it has one."""
+    return (None, None, None) if part.get("span") is None else (where, *part["span"])
 
 
 KEY = ("dataset", "item_id", "voter")
