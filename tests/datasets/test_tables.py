@@ -32,22 +32,26 @@ def test_every_part_of_a_table_is_read(tmp_path, suffix):
     assert votes.document_ids is None
 
 
-def test_gzip_reads_like_plain(tmp_path):
-    """A compressed CSV gives the same votes as the plain one."""
+def test_what_pandas_and_gzip_add_is_no_part_of_it(tmp_path):
+    """A compressed CSV gives the same votes as the plain one; the unnamed index of a filtered frame is skipped."""
     plain = write_rows(tmp_path / "v.csv", HEADER, ROWS)
     packed = tmp_path / "V.CSV.GZ"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert read_votes(packed).votes.tolist() == read_votes(str(plain)).votes.tolist()
+    frame = pd.DataFrame(ROWS, columns=HEADER).iloc[[0, 2, 1]]
+    frame.to_parquet(tmp_path / "v.parquet")
+    assert "__index_level_0__" in parquet.read_schema(tmp_path / "v.parquet").names
+    assert read_votes(tmp_path / "v.parquet").voter_names == ("a", "b")
 
 
-def test_all_spellings_of_a_vote_in_csv(tmp_path):
-    """1, 0, 1.0 and 0.0 are votes and an empty cell is none, quoted or not, for labels too."""
-    path = write_text(
-        tmp_path / "v.csv", 'dataset,item_id,label,a\nd,1,1.0,1\nd,2,0.0,0.0\nd,3,,\nd,4,"1","1.0"\nd,5,"",""\n'
-    )
-    votes = read_votes(path)
+def test_all_spellings_of_a_cell_in_csv(tmp_path):
+    """1, 0, 1.0 and 0.0 are votes and an empty cell is none, quoted or not; NA, null and nan are names of items."""
+    text = 'dataset,item_id,label,a\nNA,null,1.0,1\nNA,nan,0.0,0.0\nnan,1e5,,\nd,4,"1","1.0"\nd,5,"",""\n'
+    votes = read_votes(write_text(tmp_path / "v.csv", text))
     assert votes.votes[:, 0].tolist() == [1, 0, -1, 1, -1]
     assert votes.labels.tolist() == [1, 0, -1, 1, -1]
+    assert votes.datasets.tolist() == ["NA", "NA", "nan", "d", "d"]
+    assert votes.item_ids.tolist() == ["null", "nan", "1e5", "4", "5"]
 
 
 @pytest.mark.parametrize(
@@ -76,10 +80,12 @@ def test_all_types_of_a_vote_in_parquet(tmp_path, column):
 
 
 def test_a_voter_that_never_votes(tmp_path):
-    """A column of nulls without a type is a voter without votes."""
+    """A column of nulls without a type is a voter without votes; labels may stand in a file of their own."""
     table = pa.table({"dataset": ["d"], "item_id": ["x"], "a": pa.nulls(1), "b": [1]})
     parquet.write_table(table, tmp_path / "v.parquet")
-    assert read_votes(tmp_path / "v.parquet").votes.tolist() == [[-1, 1]]
+    labels = write_rows(tmp_path / "l.csv", ["dataset", "item_id", "label"], [["d", "x", 1]])
+    votes = read_votes([labels, tmp_path / "v.parquet"])
+    assert (votes.votes.tolist(), votes.labels.tolist()) == ([[-1, 1]], [1])
 
 
 @pytest.mark.parametrize(
@@ -101,43 +107,15 @@ def test_forms_of_csv(tmp_path, text):
     assert votes.labels.tolist() == [-1, -1]
 
 
-def test_words_that_look_like_missing_are_ids(tmp_path):
-    """NA, null and nan are names like any other."""
-    path = write_text(tmp_path / "v.csv", "dataset,item_id,a\nNA,null,1\nNA,nan,0\nnan,1e5,0\n")
-    votes = read_votes(path)
-    assert votes.datasets.tolist() == ["NA", "NA", "nan"]
-    assert votes.item_ids.tolist() == ["null", "nan", "1e5"]
-
-
-def test_the_index_of_pandas_is_no_voter(tmp_path):
-    """The unnamed index of a filtered data frame is skipped."""
-    frame = pd.DataFrame(ROWS, columns=HEADER).iloc[[0, 2, 1]]
-    frame.to_parquet(tmp_path / "v.parquet")
-    assert "__index_level_0__" in parquet.read_schema(tmp_path / "v.parquet").names
-    assert read_votes(tmp_path / "v.parquet").voter_names == ("a", "b")
-
-
-def test_a_voter_named_like_the_start_of_an_ignored_column(tmp_path):
-    """Columns are matched by their whole name, dots included."""
-    rows = [["d", "x", 1, "some text"]]
-    path = write_rows(tmp_path / "v.parquet", ["dataset", "item_id", "gpt", "gpt.reason"], rows)
-    assert read_votes(path, ignore=["gpt.reason"]).voter_names == ("gpt",)
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_ignored_columns_are_no_voters(tmp_path, suffix):
-    """A column of text can be ignored, and so can the label."""
-    path = write_rows(tmp_path / f"v.{suffix}", [*HEADER, "text"], [[*row, "some, text\n"] for row in ROWS])
-    votes = read_votes(path, ignore=("text", "label", "b"))
-    assert votes.voter_names == ("a",)
+    """A column of text, and the label; by the whole name, dots included; one file that has it is enough."""
+    path = write_rows(tmp_path / f"v.{suffix}", [*HEADER, "b.text"], [[*row, "some, text\n"] for row in ROWS])
+    votes = read_votes(path, ignore=("b.text", "label", "a"))
+    assert votes.voter_names == ("b",)
     assert votes.labels.tolist() == [-1, -1, -1]
-
-
-def test_a_name_to_ignore_need_not_be_in_every_file(tmp_path):
-    """One file that has the ignored column is enough."""
-    first = write_rows(tmp_path / "1.csv", HEADER, ROWS)
     second = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "note"], [["news", "1", "hm"]])
-    assert read_votes([first, second], ignore="note").voter_names == ("a", "b")
+    assert read_votes([path, second], ignore=["note", "b.text"]).voter_names == ("a", "b")
 
 
 def test_documents_are_read_and_filled(tmp_path):
@@ -175,15 +153,6 @@ def test_files_below_each_other(tmp_path):
     votes = read_votes([first, second])
     assert votes.votes.tolist() == [[1, 0], [0, 1], [1, 1], [1, 0]]
     assert votes.labels.tolist() == [1, 0, 1, -1]
-
-
-def test_a_file_of_labels_alone(tmp_path):
-    """Labels may stand in a file of their own."""
-    labels = write_rows(tmp_path / "l.csv", ["dataset", "item_id", "label"], [["news", "x", 1]])
-    votes = write_rows(tmp_path / "v.csv", ["dataset", "item_id", "a"], [["news", "x", 0]])
-    joined = read_votes([labels, votes])
-    assert joined.labels.tolist() == [1]
-    assert joined.votes.tolist() == [[0]]
 
 
 def test_columns_without_reading_cells(tmp_path):
