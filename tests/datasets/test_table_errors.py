@@ -265,18 +265,6 @@ def test_a_voter_twice_for_an_item(tmp_path):
     )
 
 
-def test_items_that_look_the_same(tmp_path):
-    """Neither in one file nor in two that meet are they two items; of two datasets they are."""
-    rows = [["d", "x", 1], ["d", "e\u0301", 1], ["e", "\u00e9", 0]]
-    path = write_rows(tmp_path / "v.csv", ["dataset", "item_id", "a"], rows)
-    assert read_votes(path).item_ids.tolist() == ["x", "e\u0301", "\u00e9"]
-    write_rows(path, ["dataset", "item_id", "a"], [*rows, ["d", "\u00e9", 0]])
-    expected = "`item_id` must have names that look different. Got 'e\\u0301' and '\\xe9'."
-    assert fault(read_votes, path).startswith(expected)
-    other = write_rows(tmp_path / "w.csv", ["dataset", "item_id", "b"], [["d", "x ", 1]])
-    assert fault(read_votes, [path, other]).startswith(expected)
-
-
 def test_long_values_are_cut(tmp_path):
     """A cell of text does not make the message long."""
     path = one_row(tmp_path, "a long story\n" * 20)
