@@ -288,7 +288,7 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> dict[str, Any]:
     if len(parts) > 1:
         _check_shared(parts, rows)
     elif pc.any(pc.match_substring_regex(pa.array(item_ids, pa.large_string()), ODD.pattern)).as_py():
-        # Two items may look the same, which their numbers do not tell apart.
+        # Items that look the same have one number, as those that are the same.
         check_repeated(parts[0], number_items([datasets], [item_ids])[0][0])
     if documents is not None and not (documents != "").all():  # an item without one is a document of its own
         documents = np.where(documents == "", datasets + "/" + item_ids, documents)
