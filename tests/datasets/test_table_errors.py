@@ -94,7 +94,7 @@ PARQUET = [
 ]
 
 
-@pytest.mark.parametrize(("read", "columns", "expected"), PARQUET, ids=str)
+@pytest.mark.parametrize(("read", "columns", "expected"), PARQUET)
 def test_no_cell_of_its_kind_in_parquet(tmp_path, read, columns, expected):
     """The row is counted from 1, and there is no line; lists, bytes and dates are neither votes nor scores."""
     path = tmp_path / "v.parquet"
