@@ -25,25 +25,19 @@ from deep.prompt_pool import load_prompt
 
 
 def test_failure_leaves_the_old_run_untouched(tmp_path):
-    """An exception inside leaves the earlier folder as it was and no trace of the new one."""
+    """An exception leaves the earlier folder as it was and no trace of the new one; nothing of it is in the next."""
     out = tmp_path / "runs" / "x"
     with whole_folder(out) as folder:
         (folder / "results.json").write_text("old")
+        (folder / "first").write_text("")
     with pytest.raises(KeyboardInterrupt), whole_folder(out) as folder:
         (folder / "results.json").write_text("half")
         raise KeyboardInterrupt
     assert (out / "results.json").read_text() == "old"
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["x"]
-
-
-def test_new_run_replaces_the_old_one(tmp_path):
-    """Files of the earlier run do not survive in the new one."""
-    out = tmp_path / "x"
-    for name in ("first", "second"):
-        with whole_folder(out) as folder:
-            (folder / "results.json").write_text(name)
-            (folder / name).write_text("")
-    assert sorted(path.name for path in out.iterdir()) == ["results.json", "second"]
+    with whole_folder(out) as folder:
+        (folder / "results.json").write_text("new")
+    assert [(path.name, path.read_text()) for path in out.iterdir()] == [("results.json", "new")]
 
 
 def test_folders_of_others_are_never_replaced(tmp_path, monkeypatch):
@@ -60,14 +54,10 @@ def test_folders_of_others_are_never_replaced(tmp_path, monkeypatch):
         check_replaceable(Path())  # nothing can take the place of the folder that one is in
 
 
-def test_json_of_a_name_that_is_no_text():
-    """It is escaped, for no stream in UTF-8 takes it; a name in any language stays as it is."""
+def test_json():
+    """A name that is no UTF-8 is escaped, any language stays as it is, and a NaN is a bug, not a value."""
     assert to_json({"out": "caf\udce9"}).encode() == b'{\n "out": "caf\\udce9"\n}\n'
     assert to_json({"out": "café"}) == '{\n "out": "café"\n}\n'
-
-
-def test_json_refuses_nan():
-    """A NaN in the results is a bug, not a value."""
     assert json.loads(to_json({"a": None})) == {"a": None}
     with pytest.raises(ValueError, match=r"JSON compliant"):
         to_json({"a": float("nan")})

@@ -16,9 +16,6 @@ from snorkel.labeling.apply.pandas import PandasLFApplier
 
 from deep import InputError, VoteMatrix, read_votes
 from deep._util.names import check_name, meant_column
-from deep.datasets import simulate_votes
-from deep.ensembles import LogisticRegression
-from deep.model import fit
 
 from_frame = VoteMatrix.from_frame
 
@@ -242,17 +239,3 @@ def test_import_loads_no_library_of_frames():
     """`import deep` costs what it did."""
     code = "import sys, deep; assert not {'numpy', 'pandas', 'polars', 'pyarrow'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_models_and_ensemblers_take_columns_of_any_frame_by_name():
-    """In any order, beside others."""
-    votes = simulate_votes(0)
-    model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
-    named = {name: votes.votes[:50, k] for k, name in reversed(list(enumerate(votes.voter_names)))}
-    frames = [pd.DataFrame(named | {"note": "x"}), pl.DataFrame(named).with_columns(note=pl.lit("x"))]
-    expected = model.score(votes.rows(np.arange(50)))
-    for frame in frames:
-        np.testing.assert_array_equal(model.score(frame), expected)
-    chosen = [frame.drop(columns="note") if isinstance(frame, pd.DataFrame) else frame.drop("note") for frame in frames]
-    by_name = [LogisticRegression().fit(frame, votes.labels[:50]).predict_proba(frame) for frame in chosen]
-    np.testing.assert_array_equal(*by_name)

@@ -60,10 +60,9 @@ def test_fit_and_score_take_what_people_have(here, expected, kind):
     assert model.estimate_prior(mine) == of_matrix.estimate_prior(plain)
 
 
-@pytest.mark.parametrize("kind", ["polars", "paths"])
-def test_every_later_step_takes_what_people_have(here, expected, kind, tmp_path):
+def test_every_later_step_takes_what_people_have(here, expected, tmp_path):
     """Adapt, check, estimate and report."""
-    mine, (model, plain) = in_hand(here / "mine.parquet", kind), expected
+    mine, (model, plain) = in_hand(here / "mine.parquet", "polars"), expected
     few = np.where(np.arange(len(plain.labels)) < 30, plain.labels, -1)
     adapted = deep.adapt(model, mine, few, decide="accuracy")
     assert (adapted.target, adapted.correction.n_labels, adapted.rule.decide) == ("mine", 30, "accuracy")
@@ -73,7 +72,7 @@ def test_every_later_step_takes_what_people_have(here, expected, kind, tmp_path)
     assert f"STALE: {len(few)} new rows" in repr(by_votes).upper().replace("NEW ROWS", "new rows")
     assert copy.deepcopy(by_votes) == by_votes == json.loads(json.dumps(by_votes))
     assert deep.estimate(model, mine, few).equals(deep.estimate(model, plain, few))
-    page = deep.report(model, mine)
+    page = deep.report(model, [str(here / "mine.parquet")])
     assert page._repr_html_().startswith("<iframe srcdoc=")
     assert repr(page).splitlines() == list(page.verdict.lines())
     shown = re.sub("<[^>]*>", "", page.html)  # its counts are strong
@@ -81,19 +80,17 @@ def test_every_later_step_takes_what_people_have(here, expected, kind, tmp_path)
     assert "</html>" in page.save(tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "path"])
-def test_labels_are_what_people_have(here, kind, tmp_path):
+def test_labels_are_what_people_have(here, tmp_path):
     """A frame or a file with item_id and label, beside an array."""
     model, mine = deep.fit(str(here / "votes.parquet")), deep.read_votes(str(here / "mine.parquet"))
     rows = pd.DataFrame({"dataset": "mine", "item_id": mine.item_ids[:30], "label": mine.labels[:30]})
     rows.to_csv(tmp_path / "labels.csv", index=False)
     bare = rows.drop(columns="dataset")
-    labels = {"pandas": bare, "polars": pl.from_pandas(bare), "path": tmp_path / "labels.csv"}[kind]
     few = np.where(np.arange(len(mine.labels)) < 30, mine.labels, -1)
-    expected = deep.adapt(model, mine, few)
-    assert deep.adapt(model, mine, labels).correction.intercept == expected.correction.intercept
-    own = deep.fit(mine.with_columns(labels=few))
-    np.testing.assert_array_equal(deep.fit(here / "mine.parquet", labels).score(mine), own.score(mine))
+    expected, own = deep.adapt(model, mine, few), deep.fit(mine.with_columns(labels=few)).score(mine)
+    for labels in (bare, pl.from_pandas(bare), tmp_path / "labels.csv"):
+        assert deep.adapt(model, mine, labels).correction.intercept == expected.correction.intercept
+        np.testing.assert_array_equal(deep.fit(here / "mine.parquet", labels).score(mine), own)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -147,35 +144,30 @@ def test_deeps_own_frame_and_other_columns_are_read():
         model.score(pd.DataFrame({"other": [1]}))
 
 
-@pytest.mark.parametrize("made", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
-def test_a_frame_may_be_long(made):
+def test_a_frame_may_be_long():
     """A row an item and judge, by the names that files have, with a dataset or without."""
     wide = small_votes(("a", "b", "c")).to_frame()
     long = wide.melt(["dataset", "item_id", "label"], var_name="judge", value_name="vote").dropna(subset="vote")
     long = long.rename(columns={"item_id": "item"})
-    model, result = deep.fit(wide), made(long)
-    assert repr(deep.fit(result)) == repr(model)
-    scored = model.score_frame(result).set_index(["dataset", "item_id"])["p_consistent"]
+    model = deep.fit(wide)
     expected = model.score_frame(wide).set_index(["dataset", "item_id"])["p_consistent"]
-    pd.testing.assert_series_equal(scored.sort_index(), expected.loc[scored.index].sort_index())
     bare = long[long["dataset"] == "a"].drop(columns="dataset")
-    assert deep.fit(made(bare)).voter_names == model.voter_names
+    for made in (lambda frame: frame, pl.from_pandas, pa.Table.from_pandas):
+        assert repr(deep.fit(made(long))) == repr(model)
+        scored = model.score_frame(made(long)).set_index(["dataset", "item_id"])["p_consistent"]
+        pd.testing.assert_series_equal(scored.sort_index(), expected.loc[scored.index].sort_index())
+    assert deep.fit(pl.from_pandas(bare)).voter_names == model.voter_names
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "path"])
-def test_texts_are_asked_about_as_people_have_them(kind, tmp_path):
+def test_texts_are_asked_about_as_people_have_them(tmp_path):
     """With the columns of a file of examples."""
     rows = {"source": ["It rained for 3 days."] * 2, "claim": ["It rained for 3 days.", "It rained for 4 days."]}
     frame = pd.DataFrame(rows | {"label": [1, 0], "example_id": ["a", "b"]})
     frame.to_csv(tmp_path / "claims.csv", index=False)
-    given = {
-        "pandas": frame,
-        "polars": pl.from_pandas(frame),
-        "arrow": pa.Table.from_pandas(frame),
-        "path": tmp_path / "claims.csv",
-    }[kind]
-    result = deep.ask(given, ["numbers"])
-    assert (result.votes.tolist(), result.labels.tolist(), result.item_ids.tolist()) == ([[1], [0]], [1, 0], ["a", "b"])
+    for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), tmp_path / "claims.csv"):
+        votes = deep.ask(given, ["numbers"])
+        assert (votes.votes.tolist(), votes.labels.tolist()) == ([[1], [0]], [1, 0])
+        assert votes.item_ids.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_a_stray_value_among_votes_is_told_with_its_place(tmp_path, suffix, plac
 
 @pytest.mark.parametrize("names", [("item_id", "voter", "vote"), ("task", "worker", "label")])
 def test_a_stray_value_of_a_long_table_is_told_with_its_line(tmp_path, names):
-    """The line is that of the long table, also where another judge grades."""
+    """The line is that of the long table, also where another judge grades; of a frame, its row from 0."""
     rows = [[f"i{j}", "g", grade] for j, grade in enumerate(GRADER)]
     rows += [[f"i{j}", "v", 7 if j == 6 else vote] for j, vote in enumerate(VOTES_OF_20)]
     path = write_rows(tmp_path / "long.csv", names, rows)
@@ -162,10 +162,6 @@ def test_a_stray_value_of_a_long_table_is_told_with_its_line(tmp_path, names):
     assert message == (
         f"`votes` must be 0, 1 or empty. Got '7' at {path}, column {names[2]!r}, row 27 (line 28). {REMEDY}"
     )
-
-
-def test_a_stray_value_of_a_frame_is_told():
-    """By its row from 0."""
     frame = pd.DataFrame({"item_id": range(20), "v": VOTES_OF_20})
     frame.loc[6, "v"] = 7
     message = fault(VoteMatrix.from_frame, frame, dataset="news")
@@ -332,8 +328,8 @@ def test_a_yes_is_not_the_worst_grade_of_a_declared_scale(tmp_path, cells):
         assert read_votes(path).answers[:, 0].tolist()[:2] == [1.0, 0.0]
 
 
-def test_a_long_table_holds_yes_and_no_beside_grades():
-    """As the wide one does: what one judge says decides nothing about another."""
+def test_a_long_table_holds_yes_and_no_beside_grades(tmp_path):
+    """As the wide one does, also in another file: what one judge says decides nothing about another."""
     rows = [("grader", f"i{i}", str(1 + i % 5)) for i in range(20)]
     rows += [("sayer", f"i{i}", "yes" if i % 2 else "no") for i in range(20)]
     frame = pd.DataFrame(rows, columns=["judge", "item", "vote"])
@@ -342,10 +338,6 @@ def test_a_long_table_holds_yes_and_no_beside_grades():
     assert votes.answers[:2].tolist() == [[0.0, 0.0], [0.25, 1.0]]
     frame.loc[25, "vote"] = "maybe"
     assert "Got 'maybe' at row 25" in fault(partial(VoteMatrix.from_frame, dataset="d"), frame)
-
-
-def test_votes_of_a_long_table_stand_beside_grades(tmp_path):
-    """Of another judge, in another file."""
     (tmp_path / "wide.csv").write_text("dataset,item_id,a\nd,1,5\nd,2,1\nd,3,4\nd,4,2\n")
     (tmp_path / "long.csv").write_text("dataset,item_id,judge,vote\nd,1,b,1\nd,2,b,0\nd,3,b,1\nd,4,b,1\n")
     votes = read_votes([tmp_path / "wide.csv", tmp_path / "long.csv"])

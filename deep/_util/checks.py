@@ -145,30 +145,34 @@ def check_labels(y: npt.ArrayLike | None, n: int, *, name: str = "y") -> Labels:
     """Return labels 0/1 of length `n` as int8; both classes need not be present."""
     if y is None:
         raise InputError(f"`{name}` must be given: this estimator learns from labels.")
-    raw = np.asarray(y)
+    values = _one_dimensional(y, name)
+    check_consistent_length(values, n, name)
+    _check_all((values == 0) | (values == 1), values, f"`{name}` must hold only 0 and 1.")
+    return values.astype(np.int8)
+
+
+def _one_dimensional(values: npt.ArrayLike, name: str) -> Floats:
+    """Return values as floats, or raise where they are no numbers in a line."""
+    raw = np.asarray(values)
     if raw.ndim != 1:
         raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
-    check_consistent_length(raw, n, name)
-    values = as_numbers(raw, name)
-    wrong = (values != 0) & (values != 1)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"`{name}` must hold only 0 and 1. Got {values[row].item()!r} at row {row}.")
-    return values.astype(np.int8)
+    return as_numbers(raw, name)
+
+
+def _check_all(right: Mask, values: Floats, rule: str) -> None:
+    """Raise for the first value that is not right."""
+    if not right.all():
+        row = int(np.argmin(right))
+        raise InputError(f"{rule} Got {values[row].item()!r} at row {row}.")
 
 
 def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
     """Return weights of length `n` as float64: finite, not negative, not all zero; ones where None."""
     if sample_weight is None:
         return np.ones(n)
-    raw = as_numbers(np.asarray(sample_weight), "sample_weight").astype(np.float64)
-    if raw.ndim != 1:
-        raise InputError(f"`sample_weight` must be one-dimensional. Got {raw.ndim} dimension(s).")
+    raw = _one_dimensional(sample_weight, "sample_weight").copy()
     check_consistent_length(raw, n, "sample_weight")
-    wrong = ~np.isfinite(raw) | (raw < 0)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"`sample_weight` must be finite and not negative. Got {raw[row].item()!r} at row {row}.")
+    _check_all(np.isfinite(raw) & (raw >= 0), raw, "`sample_weight` must be finite and not negative.")
     if not raw.any():
         raise InputError("`sample_weight` must have a positive sum. Got only zeros.")
     return raw
@@ -176,15 +180,10 @@ def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
 
 def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Floats:
     """Return probabilities as a one-dimensional float64 array within [0, 1]."""
-    raw = as_numbers(np.asarray(y_prob), name).astype(np.float64)
-    if raw.ndim != 1:
-        raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
+    raw = _one_dimensional(y_prob, name).copy()
     if not raw.size:
         raise InputError(f"`{name}` must have at least one value. Got none.")
-    wrong = ~((raw >= 0) & (raw <= 1))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"`{name}` must lie in [0, 1]. Got {raw[row].item()!r} at row {row}.")
+    _check_all((raw >= 0) & (raw <= 1), raw, f"`{name}` must lie in [0, 1].")
     return raw
 
 

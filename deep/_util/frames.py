@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_ar
 import numpy as np
 
 from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, shown
-from deep._util.columns import Column, TablePlace
+from deep._util.columns import Column, TablePlace, vote_cells
 from deep._util.names import check_name
 from deep._util.scales import Scale
 from deep.exceptions import InputError
@@ -214,22 +214,30 @@ class Source(TablePlace, ABC):
         """
         import pyarrow as pa
 
-        start = 0
         # A table read without a column has no rows: where only the named dataset is wanted, any column gives their
         # number.
         own = [name for name in names if name in self.own_columns] or self.own_columns[-1:]
-        for table in self._tables(own, size, whole=whole):
+        tables = self._tables(own, size, whole=whole)
+        if size is None and (parts := [*tables]):
+            tables = iter([pa.concat_tables(parts)])
+        start = 0
+        for table in tables:
             if self._dataset is not None:
                 table = table.append_column("dataset", pa.array([self._dataset] * table.num_rows, pa.string()))
-            if table.num_rows:
-                yield {name: Column(self, name, table.column(name), start) for name in names}
-                start += table.num_rows
+            for at in range(0, table.num_rows, size or max(table.num_rows, 1)):
+                piece = table.slice(at, size)
+                yield {name: Column(self, name, piece.column(name), start + at) for name in names}
+            start += table.num_rows
         if not start:
             raise self.without_rows()
 
     @abstractmethod
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
-        """Yield the rows of some columns as Arrow tables."""
+        """Yield the rows of some columns as Arrow tables, of at most `size` rows where more would fill the memory."""
+
+    def check_votes(self, name: str) -> None:
+        """Raise where a cell of a judge that votes is no vote."""
+        vote_cells(self.read([name])[name])
 
     def without_rows(self) -> InputError:
         """Return an error for a header alone."""
@@ -267,9 +275,7 @@ class FrameSource(Source):
         return tuple(self._table.column_names)
 
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
-        table = self._table.select(list(names))
-        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
-            yield table.slice(start, size)
+        yield self._table.select(list(names))
 
 
 class FrameVotes(Protocol):

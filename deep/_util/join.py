@@ -167,7 +167,13 @@ class LongSource(FrameSource):
             votes = np.full(votes.shape, np.nan)
             votes[rows, codes] = answer_cells(columns["vote"], {}, codes)
             self._cells = columns["vote"], np.array(voters, dtype=object)[codes]
-        self.costs = _mean_costs(columns["cost"], codes, voters) if "cost" in columns else {}
+        self.costs: dict[str, float] = {}
+        if "cost" in columns:
+            costs = score_cells(columns["cost"])
+            known = ~np.isnan(costs)
+            counts = np.bincount(codes[known], minlength=len(voters))
+            sums = np.bincount(codes[known], costs[known], minlength=len(voters))
+            self.costs = {name: float(sums[code] / counts[code]) for code, name in enumerate(voters) if counts[code]}
 
         wide = {"dataset": part.dataset[first], "item_id": items[first]}
         documents = _merge([part], [rows], "document_id", np.full(len(first), "", dtype=object))
@@ -183,11 +189,11 @@ class LongSource(FrameSource):
         array = partial(pa.array, from_pandas=True) if votes.dtype == np.float64 else votes_array
         return pa.table(named | {name: array(votes[:, code]) for code, name in enumerate(voters)})
 
-    def check_votes(self, names: Collection[str]) -> None:
-        """Raise where an answer of judges that vote is no vote."""
+    def check_votes(self, name: str) -> None:
+        """Raise where an answer of a judge that votes is no vote."""
         if self._cells is not None:  # else all were read as votes
             column, voters = self._cells
-            vote_cells(column, np.isin(voters, [*names]))
+            vote_cells(column, voters == name)
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
         taken = next((name for name in voters if name in ROLES), None)
@@ -204,43 +210,8 @@ class LongSource(FrameSource):
             )
 
 
-def _mean_costs(column: Column, codes: Positions, voters: Sequence[str]) -> dict[str, float]:
-    """Return by judge the mean of the costs that its votes have."""
-    costs = score_cells(column)
-    known = ~np.isnan(costs)
-    counts = np.bincount(codes[known], minlength=len(voters)).tolist()
-    sums = np.bincount(codes[known], costs[known], minlength=len(voters)).tolist()
-    return {name: sums[code] / counts[code] for code, name in enumerate(voters) if counts[code]}
-
-
 def quoted(names: Iterable[str]) -> str:
     return ", ".join(shown(name) for name in names)
-
-
-@dataclass(frozen=True, eq=False)
-class Joined:
-    """All files, one row per item in the order of first appearance."""
-
-    datasets: Texts
-    item_ids: Texts
-    labels: Labels
-    document_ids: Texts | None
-    families: Mapping[str, str]
-    names: tuple[str, ...]
-    values: ColumnValues
-
-    def vote_columns(self) -> dict[str, Any]:
-        """Return the arguments of a :class:`deep.VoteMatrix` of these rows, all of them checked."""
-        return {
-            "votes": self.values,
-            "item_ids": self.item_ids,
-            "voter_names": self.names,
-            "datasets": self.datasets,
-            "labels": self.labels,
-            "document_ids": self.document_ids,
-            "families": self.families,
-            "checked": True,
-        }
 
 
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
@@ -265,17 +236,17 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
 
     Return the number of each row, one array a table, and where each item first stands in all rows stacked.
     """
+    import pyarrow as pa
+
     items, n_items = _codes(item_ids)
     # A pair of numbers as one: at most (distinct datasets x distinct ids), far below 2^63.
     keys = _codes(datasets)[0] * n_items + items
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    number = np.empty(len(first), dtype=np.intp)
-    order = np.argsort(first)
-    # `unique` numbers items in the order of their keys; they are renumbered as they first occur, so that output keeps
-    # the order of the first file.
-    number[order] = np.arange(len(first))
+    # Arrow numbers keys as they first occur, so that output keeps the order of the first file.
+    encoded = pa.array(keys).dictionary_encode()
+    numbers, first = encoded.indices.to_numpy().astype(np.intp), np.empty(len(encoded.dictionary), dtype=np.intp)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # from the last row on, so that the first one stays
     ends = np.cumsum([len(ids) for ids in item_ids])[:-1]
-    return np.split(number[inverse], ends), first[order]
+    return np.split(numbers, ends), first
 
 
 def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
@@ -290,8 +261,14 @@ def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
-    """Return one row per item of all files, with `empty` where a file lacks it."""
+def join_parts(parts: list[TablePart], empty: np.generic) -> dict[str, Any]:
+    """Return one row an item of all files, in the order of first appearance, with `empty` where a file lacks it.
+
+    They are the arguments of a :class:`deep.VoteMatrix`, all of them checked.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if len(parts) == 1 and not twice(parts[0].hashes):
         (one,) = parts
         datasets, item_ids, names = one.dataset, one.item_id, one.names
@@ -308,39 +285,23 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> Joined:
         names, values = _merge_values(parts, rows, len(first), empty)
     check_twins(names, "paths")
     check_twins(dict.fromkeys(datasets), "dataset")
-    _check_twin_items(datasets, item_ids)
     if len(parts) > 1:
         _check_shared(parts, rows)
+    elif pc.any(pc.match_substring_regex(pa.array(item_ids, pa.large_string()), ODD.pattern)).as_py():
+        # Items that look the same have one number, as those that are the same.
+        check_repeated(parts[0], number_items([datasets], [item_ids])[0][0])
     if documents is not None and not (documents != "").all():  # an item without one is a document of its own
         documents = np.where(documents == "", datasets + "/" + item_ids, documents)
-    return Joined(
-        datasets,
-        item_ids,
-        np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
-        documents,
-        _merge_families(parts, datasets),
-        names,
-        values,
-    )
-
-
-def _check_twin_items(datasets: Texts, item_ids: Texts) -> None:
-    """Raise where two items of a dataset look the same; only ids that another one can look like are compared."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pa.array(item_ids, pa.large_string())
-    odd = np.flatnonzero(pc.match_substring_regex(texts, ODD.pattern).to_numpy(zero_copy_only=False))
-    if not odd.size:
-        return
-    forms = pa.array([plain_form(name) for name in texts.take(odd).to_pylist()], pa.large_string())
-    alike = np.flatnonzero(pc.is_in(texts, value_set=forms).to_numpy(zero_copy_only=False))
-    rows = np.union1d(odd, alike)
-    items: dict[str, list[str]] = {}
-    for dataset, item in zip(datasets[rows], texts.take(rows).to_pylist(), strict=True):
-        items.setdefault(dataset, []).append(item)
-    for ids in items.values():
-        check_twins(ids, "item_id")
+    return {
+        "votes": values,
+        "item_ids": item_ids,
+        "voter_names": names,
+        "datasets": datasets,
+        "labels": np.full(len(datasets), -1, dtype=np.int8) if labels is None else labels,
+        "document_ids": documents,
+        "families": _merge_families(parts, datasets),
+        "checked": True,
+    }
 
 
 def below(parts: list[ColumnValues]) -> ColumnValues:
@@ -422,32 +383,25 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
 
 def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:
     """Return the families that differ from the dataset's own name: given by a file, else registered."""
-    places: dict[str, tuple[TablePart, int]] = {}
+    places: dict[str, tuple[str, Source, int]] = {}
     for part in parts:
-        for dataset, row in _given_families(part):
-            other, before = places.setdefault(dataset, (part, row))
-            if _family(other, before) != _family(part, row):
+        if part.family is None:
+            continue
+        # The first row of each pair of dataset and family, in order.
+        known = np.flatnonzero(part.family != "")
+        codes, n_families = _codes([part.family[known]])
+        _, first = np.unique(_codes([part.dataset[known]])[0] * n_families + codes, return_index=True)
+        for row in np.sort(known[first]).tolist():
+            dataset, family = part.dataset[row], str(part.family[row])
+            before, source, place = places.setdefault(dataset, (family, part.source, row))
+            if before != family:
                 raise InputError(
-                    f"`family` must be the same throughout a dataset. Got {shown(_family(part, row))} at "
-                    f"{part.source.where(row, 'family')}, but {shown(_family(other, before))} at "
-                    f"{other.source.where(before, 'family')}, for dataset {shown(dataset)}."
+                    f"`family` must be the same throughout a dataset. Got {shown(family)} at "
+                    f"{part.source.where(row, 'family')}, but {shown(before)} at {source.where(place, 'family')}, for "
+                    f"dataset {shown(dataset)}."
                 )
-    families = {name: _family(*places[name]) if name in places else family_of(name) for name in sorted(set(datasets))}
+    families = {name: places[name][0] if name in places else family_of(name) for name in sorted(set(datasets))}
     return {name: family for name, family in families.items() if family != name}
-
-
-def _family(part: TablePart, row: int) -> str:
-    return "" if part.family is None else str(part.family[row])
-
-
-def _given_families(part: TablePart) -> list[tuple[str, int]]:
-    """Return the dataset and the first row of each pair of dataset and family in a file, in order."""
-    if part.family is None:
-        return []
-    known = np.flatnonzero(part.family != "")
-    families, n_families = _codes([part.family[known]])
-    _, first = np.unique(_codes([part.dataset[known]])[0] * n_families + families, return_index=True)
-    return [(part.dataset[row], int(row)) for row in np.sort(known[first])]
 
 
 def _merge_values(
@@ -458,29 +412,25 @@ def _merge_values(
     place = {name: column for column, name in enumerate(names)}
     merged = np.full((n, len(names)), empty)
     for k, part in enumerate(parts):
-        for j in range(k):
-            _check_disjoint(part, rows[k], parts[j], rows[j])
+        for other, other_rows in zip(parts[:k], rows, strict=False):
+            others = frozenset(other.names)
+            shared = [name for name in part.names if name in others]
+            both = np.flatnonzero(np.isin(rows[k], other_rows))
+            if shared and len(both):
+                item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
+                raise InputError(
+                    f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
+                    f"in {other.source.path} and in {part.source.path}."
+                )
         columns = np.array([place[name] for name in part.names], dtype=np.intp)
         merged[np.ix_(rows[k], columns)] = part.values
     return names, merged
 
 
-def _check_disjoint(part: TablePart, rows: Positions, other: TablePart, other_rows: Positions) -> None:
-    others = frozenset(other.names)
-    shared = [name for name in part.names if name in others]
-    both = np.flatnonzero(np.isin(rows, other_rows))
-    if shared and len(both):
-        item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
-        raise InputError(
-            f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
-            f"in {other.source.path} and in {part.source.path}."
-        )
-
-
 def read_joined(
     sources: Sequence[Source], ignored: Collection[str], cells: CellReader, empty: np.generic, what: str
-) -> Joined:
-    """Read tables and join them; `cells` reads a column of a voter, `empty` stands where a table lacks an item."""
+) -> dict[str, Any]:
+    """Read tables and join them as `join_parts` does; `cells` reads a column of a voter."""
     of_source = [
         tuple(name for name in source.columns if name not in ROLES and name not in ignored) for source in sources
     ]
@@ -513,38 +463,31 @@ def read_answers(
     scales = SCALES.get() if scales is None else scales
     if {*map(str, scales.values())} <= {"binary"}:
         with suppress(GradeError):
-            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what).vote_columns()
+            return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what)
     voters = [name for name in all_columns(sources) if name not in {*ROLES, *ignored}]
     declared = scales_of(scales, voters)
     joined = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), what)
-    rest = {name: column for name, column in zip(joined.names, joined.values.T, strict=True) if name not in declared}
+    names, answers = joined["voter_names"], joined["votes"]
+    rest = {name: column for name, column in zip(names, answers.T, strict=True) if name not in declared}
     try:
         known = declared | recognise(rest)
     except UnknownScaleError as error:
         row = int(np.flatnonzero(rest[error.column] == error.value)[0])
-        place = f"item {shown(joined.item_ids[row])} of dataset {shown(joined.datasets[row])}"
+        place = f"item {shown(joined['item_ids'][row])} of dataset {shown(joined['datasets'][row])}"
         paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
         raise InputError(f"{error} It is {place}, in {paths}.") from None
     # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
     for source in sources:
-        _check_votes(source, {name: rest[name] for name in rest if known[name].binary and name in source.columns})
+        for name in [name for name in rest if known[name].binary and name in source.columns]:
+            try:
+                source.check_votes(name)
+            except GradeError as error:
+                has_grades = not np.isin(rest[name][~np.isnan(rest[name])], (0, 1)).all()
+                remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
+                raise InputError(f"{error}{remedy * has_grades}") from None
     for name, column in rest.items():
         column[:] = known[name].places(column)
-    return joined.vote_columns() | answer_columns(joined.values, tuple(known[name] for name in joined.names))
-
-
-def _check_votes(source: Source, numbers: Mapping[str, Floats]) -> None:
-    """Raise where a cell of columns of votes is none; `numbers` are their answers."""
-    for name, answers in numbers.items():
-        try:
-            if isinstance(source, LongSource):
-                source.check_votes([name])
-            else:
-                vote_cells(source.read([name])[name])
-        except GradeError as error:
-            has_grades = not np.isin(answers[~np.isnan(answers)], (0, 1)).all()
-            remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
-            raise InputError(f"{error}{remedy * has_grades}") from None
+    return joined | answer_columns(answers, tuple(known[name] for name in names))
 
 
 def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:

@@ -21,15 +21,13 @@ def is_storable(text: str) -> bool:
     return "\0" not in text and (text.isascii() or text == text.encode(errors="replace").decode())
 
 
-def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of every sentence of a text, without the white space around it.
 
     Parameters
     ----------
     text : str
         Any text. One without a mark that ends sentences, and without a blank line, is one sentence.
-    language : str, default='en'
-        A code that sentencex knows; what it knows of abbreviations depends on it.
 
     Returns
     -------
@@ -50,7 +48,7 @@ def sentence_spans(text: str, language: str = "en") -> list[tuple[int, int]]:
         text = SPACED_INITIAL.sub(r"\1 ", text.encode(errors="replace").decode())
     spans = []
     end = 0
-    for piece in segment(language, text):
+    for piece in segment("en", text):
         # The white space between sentences may be other than in the text, so that lengths do not add up to positions.
         sentence = piece.strip()
         if sentence:

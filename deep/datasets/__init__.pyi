@@ -41,6 +41,7 @@ from ._labels import as_labels as as_labels
 from ._labels import join_labels as join_labels
 from ._labels import read_labels as read_labels
 from ._labels import read_people as read_people
+from ._labels import warn_of_copies as warn_of_copies
 from ._origin import FoundTexts as FoundTexts
 from ._origin import Item as Item
 from ._origin import as_examples as as_examples
@@ -82,4 +83,3 @@ from ._tables import read_costs as read_costs
 from ._tables import read_scores as read_scores
 from ._tables import read_votes as read_votes
 from ._tables import table_columns as table_columns
-from ._tables import warn_of_copies as warn_of_copies

@@ -116,9 +116,8 @@ def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failure
         A file lacks a column or holds a reason outside the closed set.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for path in filter(None, (read_beside(path, "reasons") for path in paths)):
-        for _, voter, dataset, reason in _reason_rows(path):
-            counts.setdefault((voter, dataset), Counter())[reason] += 1
+    for dataset, _, voter, reason in _reason_rows(paths):
+        counts.setdefault((voter, dataset), Counter())[reason] += 1
     sizes = Counter(votes.datasets.tolist())
     return [
         Failures(voter, dataset, sizes[dataset], dict(sorted(result.items())))
@@ -145,33 +144,33 @@ def read_item_reasons(
         A file lacks a column or holds a reason outside the closed set.
     """
     wanted = set(items)
-    for path in filter(None, (read_beside(path, "reasons") for path in paths)):
-        for item, voter, dataset, reason in _reason_rows(path):
-            if (dataset, item) in wanted:
-                yield (dataset, item), voter, reason
+    for dataset, item, voter, reason in _reason_rows(paths):
+        if (dataset, item) in wanted:
+            yield (dataset, item), voter, reason
 
 
-def _reason_rows(path: Path) -> list[tuple[str, str, str, str]]:
+def _reason_rows(paths: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
+    """Yield dataset, item, voter and reason of each missing vote of tables of votes that have reasons beside them."""
     from pyarrow import parquet
 
-    source = open_source(path)
-    missing = [name for name in COLUMNS if name not in source.columns]
-    if missing:
-        raise InputError(
-            f"`reasons` must have the columns {', '.join(COLUMNS)}. Got none named {missing[0]!r} in {path}."
-        )
-    # A run without a missing vote writes a table without rows, which is an error for every other table.
-    if not parquet.read_metadata(path).num_rows:
-        return []
-    columns = source.read(COLUMNS)
-    cells = {name: text_cells(column) for name, column in columns.items()}
     allowed = get_args(Reason)
-    for row, reason in enumerate(cells["reason"]):
-        if reason not in allowed:
+    for path in filter(None, (read_beside(path, "reasons") for path in paths)):
+        source = open_source(path)
+        missing = [name for name in COLUMNS if name not in source.columns]
+        if missing:
             raise InputError(
-                f"`reason` must be one of {', '.join(allowed)}. Got {shown(reason)} at {columns['reason'].where(row)}."
+                f"`reasons` must have the columns {', '.join(COLUMNS)}. Got none named {missing[0]!r} in {path}."
             )
-    return list(zip(cells["item_id"], cells["voter"], cells["dataset"], cells["reason"], strict=True))
+        # A run without a missing vote writes a table without rows, which is an error for every other table.
+        if not parquet.read_metadata(path).num_rows:
+            continue
+        columns = source.read(COLUMNS)
+        rows = zip(*(text_cells(columns[name]) for name in COLUMNS), strict=True)
+        for number, row in enumerate(rows):
+            if row[-1] not in allowed:
+                place = columns["reason"].where(number)
+                raise InputError(f"`reason` must be one of {', '.join(allowed)}. Got {shown(row[-1])} at {place}.")
+            yield row
 
 
 FILE = "file"
@@ -298,9 +297,9 @@ def passages_of(
 def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[Passage]:
     checked = _checked_claim(entry) if find(entry) is None else None  # a document may hold such a record
     if checked is not None:
-        yield _at_span(checked["claim"], "claim", checked.get("span"), checked.get("state"))
+        yield Passage(checked["claim"], *_place_of(checked, "claim"), checked.get("state"))
         for result in checked.get("evidence", ()):
-            yield _at_span(result["excerpt"], "source", result.get("span"), result.get("verdict"), checked["claim"])
+            yield Passage(result["excerpt"], *_place_of(result, "source"), result.get("verdict"), checked["claim"])
         return
     verdict, colon, rest = entry.partition(": ")
     if (place := find(entry)) is not None:
@@ -333,16 +332,11 @@ def _has_place(part: Any, text: str, word: str) -> bool:
     return placed and isinstance(part.get(word), str | None)
 
 
-def _at_span(
-    text: str,
-    where: Literal["claim", "source"],
-    span: list[int] | None,
-    verdict: str | None,
-    about: str | None = None,
-) -> Passage:
-    if span is None:
-        return Passage(text, verdict=verdict, about=about)
-    return Passage(text, where, span[0], span[1], verdict, about)
+def _place_of(
+    part: dict[str, Any], where: Literal["claim", "source"]
+) -> tuple[Literal["claim", "source"] | None, int | None, int | None]:
+    """Return the place of a claim or excerpt that was checked, where it has one."""
+    return (None, None, None) if part.get("span") is None else (where, *part["span"])
 
 
 KEY = ("dataset", "item_id", "voter")
@@ -472,19 +466,12 @@ def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | Non
                 yield _detail(row)
 
 
-def _detail(row: Mapping[str, Any]) -> JudgmentDetail:
-    key = {name: row[name] for name in KEY}
+def _detail(row: dict[str, Any]) -> JudgmentDetail:
     if "evidence" in row:
-        return JudgmentDetail(**key, passages=passages_of(row["evidence"] or ()))
+        return JudgmentDetail(**{name: row[name] for name in KEY}, passages=passages_of(row["evidence"] or ()))
+    passages, samples = row["passages"] or (), row["samples"] or ()
     return JudgmentDetail(
-        **key,
-        rationale=row["rationale"],
-        passages=tuple(Passage(**passage) for passage in row["passages"] or ()),
-        samples=tuple(row["samples"] or ()),
-        cost=row["cost"],
-        seconds=row["seconds"],
-        tokens=row["tokens"],
-        repaired=row["repaired"],
+        **(row | {"passages": tuple(Passage(**passage) for passage in passages), "samples": tuple(samples)})
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Labels, Texts, Votes, shown
-from deep._util.columns import VOTE_OF_TEXT, Column, label_cells, person_cells, score_cells, text_cells, vote_cells
+from deep._util.columns import VOTE_OF_TEXT, label_cells, person_cells, score_cells, text_cells, vote_cells
 from deep._util.frames import DATASET, Frame, Source, rows_under
 from deep._util.join import join_parts, number_items, read_part
 from deep._util.names import listed, meant_column, plain_form
@@ -16,10 +16,10 @@ from deep.datasets._tables import (
     VOTE_COLUMNS,
     Paths,
     Tables,
-    check_any_matched,
     is_frame,
     is_paths,
     likely_reason,
+    matched_rows,
     open_all,
 )
 from deep.exceptions import InputError, warn
@@ -90,15 +90,15 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
             remedy = f" Rename {shown(alike[0])} if it holds them." if alike else ""
             raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.{remedy}")
     result = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
-    is_labeled = result.labels >= 0
+    is_labeled = result["labels"] >= 0
     if not is_labeled.any():
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
-    documents = None if result.document_ids is None else result.document_ids[is_labeled]
+    documents = None if result["document_ids"] is None else result["document_ids"][is_labeled]
     # A dataset may be written with other blanks or composed letters in the labels; the votes' spelling is taken.
     ours = {plain_form(name): name for name in names}
-    spelled = {name: ours.get(plain_form(name), name) for name in set(result.datasets)}
-    datasets = np.array([spelled[name] for name in result.datasets[is_labeled]], dtype=object)
-    return LabelTable(result.item_ids[is_labeled], datasets, result.labels[is_labeled], documents)
+    spelled = {name: ours.get(plain_form(name), name) for name in set(result["datasets"])}
+    datasets = np.array([spelled[name] for name in result["datasets"][is_labeled]], dtype=object)
+    return LabelTable(result["item_ids"][is_labeled], datasets, result["labels"][is_labeled], documents)
 
 
 def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
@@ -136,10 +136,8 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     >>> join_labels(votes, table).labels.tolist()
     [1, -1, 1]
     """
-    rows, _ = number_items([votes.datasets, labels.datasets], [votes.item_ids, labels.item_ids])
-    matched = rows[1] < len(votes.votes)
-    check_any_matched(matched, votes, "labels", labels)
-    at, new = rows[1][matched], labels.labels[matched]
+    matched, at = matched_rows(votes, "labels", labels)
+    new = labels.labels[matched]
     if not matched.all():
         ids = labels.item_ids[~matched]
         warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
@@ -311,17 +309,15 @@ def _labels_of(
             f"{source.path}."
         )
     source.check_width(wide, "labels", "person")
-    data = source.read(wide)
-    return [
-        ([plain_form(name)] * len(column.values), _labels(column, consistent_from)) for name, column in data.items()
-    ]
-
-
-def _labels(column: Column, consistent_from: float | None) -> Labels:
-    if consistent_from is None:
-        return person_cells(column)
-    grades = score_cells(column)
-    return np.where(np.isnan(grades), ABSTAIN, grades >= consistent_from).astype(np.int8)
+    result: list[tuple[Texts | list[str], Labels]] = []
+    for name, column in source.read(wide).items():
+        if consistent_from is None:
+            labels = person_cells(column)
+        else:
+            grades = score_cells(column)
+            labels = np.where(np.isnan(grades), ABSTAIN, grades >= consistent_from).astype(np.int8)
+        result.append(([plain_form(name)] * len(labels), labels))
+    return result
 
 
 LabelsGiven = npt.ArrayLike | Frame | Paths
@@ -417,3 +413,20 @@ def _places(index: Any, reference: Any, n: int) -> "tuple[int, ...] | None":
         return None
     is_clear = reference.is_unique and index.is_unique and len(reference) == n
     return tuple(reference.get_indexer(index).tolist()) if is_clear else (-1,)
+
+
+# Rows from which on a voter that is always right is doubted to be one.
+ENOUGH_TO_DOUBT = 30
+
+
+def warn_of_copies(votes: VoteMatrix) -> None:
+    """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
+    for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
+        both = (cells >= 0) & (votes.labels >= 0)
+        n, ones = both.sum(), votes.labels[both].sum()
+        # A judge that is right 9 times in 10 equals the label on 30 rows in 4 of 100 cases; a copied label always does.
+        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
+            warn(
+                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
+                f"leave it out with `--ignore {name}` (`ignore`)."
+            )

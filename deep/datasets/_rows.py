@@ -51,20 +51,6 @@ TEXTS = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 
 
 @dataclass(frozen=True)
-class _Leaf:
-    """A column of cells: one of the table, or a part of one that has parts."""
-
-    index: int
-    path: str
-    name: str
-    is_text: bool
-    is_list: bool
-    length: int
-    bytes_of_a_cell: int
-    """0 where they are held no longer than the rows that are read together."""
-
-
-@dataclass(frozen=True)
 class ParquetTable:
     """A Parquet file that is open.
 
@@ -122,48 +108,51 @@ class ParquetTable:
 
         With `whole`, all that is yielded is meant to be held.
         """
+        import pyarrow as pa
+
         rows = self._rows_at_once(columns, whole)
         for batch in self.file.iter_batches(min(rows, size or rows), columns=list(columns), use_threads=False):
-            yield _plain(batch)
+            # Cells that are numbers of a dictionary are written out while they are few.
+            plain = [
+                column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+                for column in batch.columns
+            ]
+            yield pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
     def _rows_at_once(self, columns: Sequence[str], whole: bool) -> int:
         """Return how many rows may be read together, as the footer says, and one row of each dictionary of texts."""
-        metadata = self.file.metadata
-        self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
-        leaves = list(self._leaves(columns, whole))
-        taken, longest = 0, 1
-        # As dictionaries, so that one cell read shows the longest distinct text of a group without unfolding all of
-        # them.
-        with self._opened([leaf.path for leaf in leaves if leaf.is_text]) as texts:
-            for number in range(metadata.num_row_groups):
-                group, expanded = metadata.row_group(number), 0
-                for leaf in leaves:
-                    chunk = group.column(leaf.index)
-                    expanded += chunk.total_uncompressed_size
-                    self._check(expanded, f"a group of rows, {shown(leaf.name)}", "Write smaller groups of rows")
-                    taken += chunk.num_values * leaf.bytes_of_a_cell
-                    self._check(taken, f"column {shown(leaf.name)} with {chunk.num_values:,} cells")
-                    if leaf.is_text:
-                        longest = max(longest, leaf.length or _longest_text(texts, number, leaf, chunk))
-        # As if every text were as long as the longest: one cell of a file may be nearly all of it.
-        return max(MOST_AT_ONCE // longest, 1)
-
-    def _opened(self, as_dictionaries: Sequence[str]) -> "parquet.ParquetFile":
         from pyarrow import parquet
 
-        return parquet.ParquetFile(self.path, read_dictionary=list(as_dictionaries), pre_buffer=False, **LIMITS)
-
-    def _leaves(self, columns: Sequence[str], whole: bool) -> Iterator[_Leaf]:
-        schema, wanted = self.file.schema, frozenset(columns)
+        metadata, schema, wanted = self.file.metadata, self.file.schema, frozenset(columns)
+        self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
+        leaves = []
         for index in range(len(schema)):
             leaf = schema.column(index)
             # A part of a column has its name before a dot; a dot may also stand in a name.
             name = next((name for name in accumulate(leaf.path.split("."), "{}.{}".format) if name in wanted), None)
             if name is not None:
-                held = whole or leaf.max_repetition_level
-                width = BYTES_OF_A_NESTED_CELL if leaf.max_repetition_level else self._width(name)
-                is_text, is_list = leaf.physical_type in TEXTS, leaf.max_repetition_level > 0
-                yield _Leaf(index, leaf.path, name, is_text, is_list, leaf.length or 0, width if held else 0)
+                leaves.append((index, leaf, name))
+        paths = [leaf.path for _, leaf, _ in leaves if leaf.physical_type in TEXTS]
+        taken, longest = 0, 1
+        # As dictionaries, so that one cell read shows the longest distinct text of a group without unfolding all of
+        # them.
+        with parquet.ParquetFile(self.path, read_dictionary=paths, pre_buffer=False, **LIMITS) as texts:
+            for number in range(metadata.num_row_groups):
+                group, expanded = metadata.row_group(number), 0
+                for index, leaf, name in leaves:
+                    chunk = group.column(index)
+                    expanded += chunk.total_uncompressed_size
+                    self._check(expanded, f"a group of rows, {shown(name)}", "Write smaller groups of rows")
+                    # Other cells than those of lists are held no longer than the rows that are read together.
+                    if leaf.max_repetition_level:
+                        taken += chunk.num_values * BYTES_OF_A_NESTED_CELL
+                    elif whole:
+                        taken += chunk.num_values * self._width(name)
+                    self._check(taken, f"column {shown(name)} with {chunk.num_values:,} cells")
+                    if leaf.physical_type in TEXTS:
+                        longest = max(longest, leaf.length or _longest_text(texts, number, leaf.path, chunk))
+        # As if every text were as long as the longest: one cell of a file may be nearly all of it.
+        return max(MOST_AT_ONCE // longest, 1)
 
     def _width(self, name: str) -> int:
         """Return the bytes of a cell; of a text, of its place."""
@@ -221,7 +210,7 @@ def _check_footer(path: Path, param: str) -> None:
         )
 
 
-def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "parquet.ColumnChunkMetaData") -> int:
+def _longest_text(file: "parquet.ParquetFile", group: int, path: str, chunk: "parquet.ColumnChunkMetaData") -> int:
     """Return the bytes of the longest text that a few bytes of a column can stand for: an entry of its dictionary."""
     import pyarrow as pa
     from pyarrow import compute
@@ -229,7 +218,7 @@ def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "
     size: int = chunk.total_uncompressed_size
     if size <= SHORT or PREFIXED in chunk.encodings:
         return size
-    batch = next(file.iter_batches(1, row_groups=[group], columns=[leaf.path], use_threads=False), None)
+    batch = next(file.iter_batches(1, row_groups=[group], columns=[path], use_threads=False), None)
     cells = None if batch is None else batch.column(0)
     while cells is not None and not pa.types.is_dictionary(cells.type):
         if not pa.types.is_list(cells.type):
@@ -237,16 +226,6 @@ def _longest_text(file: "parquet.ParquetFile", group: int, leaf: _Leaf, chunk: "
         cells = cells.values
     longest: int = 0 if cells is None else compute.max(compute.binary_length(cells.dictionary)).as_py() or 0
     return longest
-
-
-def _plain(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Return rows whose cells are written out where they were numbers of a dictionary, while they are few."""
-    import pyarrow as pa
-
-    columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 # A first line of CSV that is no header, and tells Excel the separator: a mark of ASCII, but no quote.
@@ -576,17 +555,14 @@ def _read_parquet(file: _File, columns: Collection[str]) -> Iterator[Located]:
 
 _READERS: dict[str, Callable[[_File, Collection[str]], Iterator[Located]]] = {
     ".csv": _read_csv,
-    ".csv.gz": _read_csv,
     ".json": _read_json,
-    ".json.gz": _read_json,
     ".jsonl": _read_json,
-    ".jsonl.gz": _read_json,
     ".ndjson": _read_json,
-    ".ndjson.gz": _read_json,
-    ".parquet": _read_parquet,
 }
 
-ENDINGS = tuple(sorted(_READERS))
+# The endings of files whose content may be given as a text; each may also be compressed.
+TEXT_ENDINGS = tuple(_READERS)
 
-# The endings of files whose content may be given as a text.
-TEXT_ENDINGS = (".csv", ".json", ".jsonl", ".ndjson")
+_READERS |= {f"{ending}.gz": _READERS[ending] for ending in TEXT_ENDINGS} | {".parquet": _read_parquet}
+
+ENDINGS = tuple(sorted(_READERS))

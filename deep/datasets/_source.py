@@ -180,9 +180,7 @@ class CsvSource(Source):
                 return  # a header alone
             self._raise_fault()
             raise self._unreadable(error) from None
-        table = read_table(table)
-        for start in range(0, table.num_rows, size or max(table.num_rows, 1)):
-            yield table.slice(start, size)
+        yield read_table(table)
 
     def _check_quotes(self) -> None:
         """Raise where a quote is never closed: the parser would take the rest of the file for one cell."""
@@ -234,16 +232,13 @@ class JsonSource(Source):
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":  # noqa: ARG002
         import pyarrow as pa
 
-        tables: list[pa.Table] = []
         columns: dict[str, list[str]] = {name: [] for name in names}
         names_of_columns, size_in_memory = frozenset(self.columns), 0
         most = max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size) // BYTES_OF_A_CELL
         for number, located in enumerate(chain(self._rows(), [None]), start=1):
             if located is None or size_in_memory >= CELLS_AT_ONCE or len(columns[names[0]]) == size:
-                tables.append(pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
+                yield pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
                 columns, size_in_memory = {name: [] for name in names}, 0
-                if size is not None:
-                    yield tables.pop()
             if located is None:
                 break
             line, row = located
@@ -263,8 +258,6 @@ class JsonSource(Source):
                     f"`paths` must name JSON files of at most {most:,} cells, the empty ones counted in. Got more in "
                     f"{self.path}: its first {number:,} rows. Write it as Parquet."
                 )
-        if tables:
-            yield pa.concat_tables(tables)
 
     def _text(self, cell: object, name: str, number: int, line: int | None) -> str:
         """Return a cell as it would stand in a CSV file."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import AnyVotes, Floats, Labels, Mask, Texts, Votes, shown
+from deep._util.checks import AnyVotes, Floats, Labels, Mask, Positions, Texts, Votes, shown
 from deep._util.columns import answer_cells, label_cells, score_cells, text_cells, texts, vote_cells
 from deep._util.frames import DATASET, ROLES, SCALES, UNNAMED, Frame, Source, frame_table, rows_under
 from deep._util.join import (
@@ -34,7 +34,7 @@ from deep._util.names import plain_form, resolve_dataset, short_names
 from deep._util.scales import Scale, scales_of, votes_of
 from deep.datasets._judgments import read_beside, vote_details
 from deep.datasets._source import ParquetSource, open_table
-from deep.exceptions import InputError, warn
+from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     """
     sources = open_all(paths)
     joined = read_joined(sources, _check_ignored(ignore, sources), score_cells, np.float64(np.nan), "score")
-    return ScoreTable(joined.values, joined.item_ids, joined.names, joined.datasets, joined.labels, joined.document_ids)
+    columns = ("votes", "item_ids", "voter_names", "datasets", "labels", "document_ids")
+    return ScoreTable(*(joined[name] for name in columns))
 
 
 # The ids of each file that an error names where two files share no item.
@@ -215,10 +216,19 @@ def likely_reason(ids: Texts, known: Texts) -> str:
     return "" if result is None else f" {shown(result)} may be {shown(forms[_loose_form(result)])}."
 
 
-def check_any_matched(matched: Mask, votes: VoteMatrix, name: str, other: "ScoreTable | LabelTable") -> None:
-    """Raise where a table has no item of the votes, with three ids of each."""
+def matched_rows(votes: VoteMatrix, name: str, other: "ScoreTable | LabelTable") -> tuple[Mask, Positions]:
+    """Return which rows of a table are of items of the votes, and which rows of the votes these are.
+
+    Raises
+    ------
+    InputError
+        There is none; the message has three ids of each.
+    """
+    # Votes first, so that their items are 0 to n - 1; what lies above has no votes.
+    rows, _ = number_items([votes.datasets, other.datasets], [votes.item_ids, other.item_ids])
+    matched = rows[1] < len(votes.votes)
     if matched.any():
-        return
+        return matched, rows[1][matched]
     # Where both have a dataset, its ids tell more than those of any other.
     own_datasets = set(votes.datasets.tolist())
     dataset = next((one for one in other.datasets.tolist() if one in own_datasets), None)
@@ -268,21 +278,17 @@ def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
     >>> joined.scores.tolist(), joined.labels.tolist(), joined.n_unmatched
     ([[nan], [0.3]], [1, 0], 1)
     """
-    n, ids = len(votes.votes), votes.item_ids
+    ids = votes.item_ids
     # Votes and scores of one run have the same rows in the same order, which spares the numbering of items.
     if np.array_equal(ids, scores.item_ids) and np.array_equal(votes.datasets, scores.datasets):
         check_same_labels(votes.labels, scores.labels, votes.datasets, ids)
         labels = np.where(votes.labels == -1, scores.labels, votes.labels)
         return replace(scores, item_ids=ids, labels=labels, document_ids=votes.document_ids, n_unmatched=0)
-    # Votes first, so that their items are 0 to n - 1; what lies above has no votes.
-    rows, _ = number_items([votes.datasets, scores.datasets], [ids, scores.item_ids])
-    matched = rows[1] < n
-    check_any_matched(matched, votes, "scores", scores)
-    at = rows[1][matched]
+    matched, at = matched_rows(votes, "scores", scores)
     labels, new = votes.labels.copy(), scores.labels[matched]
     check_same_labels(labels[at], new, votes.datasets[at], votes.item_ids[at])
     labels[at] = np.where(labels[at] == -1, new, labels[at])
-    aligned = np.full((n, len(scores.score_names)), np.nan)
+    aligned = np.full((len(ids), len(scores.score_names)), np.nan)
     aligned[at] = scores.scores[matched]
     return replace(
         scores,
@@ -581,20 +587,3 @@ def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) 
         "`votes` must be a VoteMatrix, a data frame (pandas, Polars, pyarrow) with item_id and a column per judge, "
         f"or a path. Got {type(votes).__name__}."
     )
-
-
-# Rows from which on a voter that is always right is doubted to be one.
-ENOUGH_TO_DOUBT = 30
-
-
-def warn_of_copies(votes: VoteMatrix) -> None:
-    """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
-    for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
-        both = (cells >= 0) & (votes.labels >= 0)
-        n, ones = both.sum(), votes.labels[both].sum()
-        # A judge that is right 9 times in 10 equals the label on 30 rows in 4 of 100 cases; a copied label always does.
-        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
-            warn(
-                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
-                f"leave it out with `--ignore {name}` (`ignore`)."
-            )

@@ -3,16 +3,14 @@
 import hashlib
 import os
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from deep._util.entry_points import load_part
-from deep._util.files import JsonObject, whole_file
+from deep._util.files import JsonObject, packaged, whole_file
 from deep._util.names import resolve_dataset
 from deep.datasets._examples import Examples
 from deep.exceptions import InputError
@@ -130,9 +128,8 @@ def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
     return load_part(part)(*args, **options)
 
 
-_TOML = files("deep.datasets").joinpath("benchmarks.toml").read_text(encoding="utf-8")
 # All benchmarks by name, sorted.
-BENCHMARKS = {name: _benchmark(name, entry) for name, entry in tomllib.loads(_TOML).items()}
+BENCHMARKS = {name: _benchmark(name, entry) for name, entry in packaged("deep.datasets", "benchmarks.toml").items()}
 
 
 def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | None]:

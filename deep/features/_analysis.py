@@ -1,7 +1,7 @@
 """Statistics of voters: coverage, overlaps, conflicts, error rates, error correlation and effective number."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -246,16 +246,9 @@ def _pair_sums(votes: Votes, label: int, w: Floats) -> tuple[Floats, Floats, Flo
 Ratings = npt.NDArray[np.int64]
 
 
-class _Measure(NamedTuple):
-    """A measure as a function of sums over items, so that a resample is a weighting of items."""
-
-    parts: Callable[[Ratings], Floats]
-    """Ratings to what each item adds, of shape (n_items, n_parts)."""
-    value: Callable[[Floats], Floats]
-    """Sums of parts, of shape (..., n_parts), to the measure; NaN where it is undefined."""
-
-    def of(self, ratings: npt.ArrayLike) -> float:
-        return float(self.value(self.parts(_checked(ratings)).sum(axis=0)))
+def _of(measure: Callable[[npt.ArrayLike], float], ratings: npt.ArrayLike) -> float:
+    parts, value = _BY_SUMS[measure]
+    return float(value(parts(_checked(ratings)).sum(axis=0)))
 
 
 def cohen_kappa(ratings: npt.ArrayLike) -> float:
@@ -281,7 +274,7 @@ def cohen_kappa(ratings: npt.ArrayLike) -> float:
     >>> cohen_kappa([[1, 1], [1, 1], [0, 0], [1, 0]])
     0.5
     """
-    return _COHEN.of(ratings)
+    return _of(cohen_kappa, ratings)
 
 
 def fleiss_kappa(ratings: npt.ArrayLike) -> float:
@@ -308,7 +301,7 @@ def fleiss_kappa(ratings: npt.ArrayLike) -> float:
     >>> round(fleiss_kappa([[1, 1, 1], [0, 0, 0], [1, 1, 0]]), 4)
     0.55
     """
-    return _FLEISS.of(ratings)
+    return _of(fleiss_kappa, ratings)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
@@ -336,7 +329,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
     >>> round(krippendorff_alpha([[1, 1, -1], [0, 0, 0], [1, 0, 1]]), 4)
     0.5625
     """
-    return _KRIPPENDORFF.of(ratings)
+    return _of(krippendorff_alpha, ratings)
 
 
 def pairwise_agreement(ratings: npt.ArrayLike) -> float:
@@ -445,16 +438,11 @@ def _counts(codes: Ratings) -> Floats:
     return np.asarray(counts.reshape(len(codes), n), dtype=np.float64)
 
 
-def _all_rated(codes: Ratings) -> npt.NDArray[np.bool_]:
-    """Return the items that every rater rated, of shape (n_items,)."""
-    return np.asarray((codes >= 0).all(axis=1))
-
-
 def _cohen_parts(codes: Ratings) -> Floats:
     """Return 1, whether both are the same, and what the first and the second rater said; 0 where one said nothing."""
     if codes.shape[1] != 2:
         raise InputError(f"`ratings` must have two columns. Got {codes.shape[1]}.")
-    both = _all_rated(codes)
+    both = np.asarray((codes >= 0).all(axis=1))
     categories = _counts(np.where(both[:, None], codes, -1).T.reshape(-1, 1))
     same = both & (codes[:, 0] == codes[:, 1])
     return np.column_stack([both, same, categories[: len(codes)], categories[len(codes) :]])
@@ -469,7 +457,7 @@ def _cohen_value(sums: Floats) -> Floats:
 def _fleiss_parts(codes: Ratings) -> Floats:
     """Return 1, the share of pairs of ratings that agree, and the counts; 0 where a rating is not there."""
     n = codes.shape[1]
-    complete = _all_rated(codes) & (n > 1)
+    complete = (codes >= 0).all(axis=1) & (n > 1)
     counts = _counts(np.where(complete[:, None], codes, -1))
     # Fleiss' P_i: the share of pairs of raters who agree on item i.
     agreeing = ((counts**2).sum(axis=1) - n) / max(n * (n - 1), 1)
@@ -502,11 +490,10 @@ def _beyond_chance(observed: Floats, expected: Floats, most: Floats) -> Floats:
     return _share(observed - expected, most - expected)
 
 
-_COHEN = _Measure(_cohen_parts, _cohen_value)
-_FLEISS = _Measure(_fleiss_parts, _fleiss_value)
-_KRIPPENDORFF = _Measure(_krippendorff_parts, _krippendorff_value)
-_BY_SUMS: Mapping[Callable[[npt.ArrayLike], float], _Measure] = {
-    cohen_kappa: _COHEN,
-    fleiss_kappa: _FLEISS,
-    krippendorff_alpha: _KRIPPENDORFF,
+# Each measure as a function of sums over items, so that a resample is a weighting of items: ratings to what each item
+# adds, of shape (n_items, n_parts); and sums of these, of shape (..., n_parts), to the measure, NaN where undefined.
+_BY_SUMS: Mapping[Callable[[npt.ArrayLike], float], tuple[Callable[[Ratings], Floats], Callable[[Floats], Floats]]] = {
+    cohen_kappa: (_cohen_parts, _cohen_value),
+    fleiss_kappa: (_fleiss_parts, _fleiss_value),
+    krippendorff_alpha: (_krippendorff_parts, _krippendorff_value),
 }

@@ -2,11 +2,9 @@
 
 import warnings
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn import config_context, feature_selection
-from sklearn.base import BaseEstimator
 
 from deep._util.checks import Floats, Labels, Positions, Votes, check_two_classes
 from deep._util.odds import penalised_logistic
@@ -194,7 +192,7 @@ class RFE(BasePromptSelector):
 
     scikit-learn's RFE, with logistic regression on all voters, then on all but the one dropped, and so on, on signed
     votes (+1 consistent, -1 inconsistent, 0 no vote). One fit ranks all voters, so the set of every size is a prefix of
-    the same ranking.
+    the same ranking. The loop is deep's own, since that class needs an estimator around the regression to break ties.
 
     Parameters
     ----------
@@ -243,25 +241,15 @@ class RFE(BasePromptSelector):
         return np.concatenate([ranked, order[CANDIDATES:]])
 
 
-class _Needed(BaseEstimator):
-    """Logistic regression as scikit-learn's RFE asks: voters ranked by coefficient, of equals the later one least."""
-
-    def fit(self, X: Floats, y: Labels, sample_weight: Floats) -> Self:
-        coef, _ = penalised_logistic(X, y, sample_weight, C=1.0)
-        size = np.abs(np.round(coef, COEF_DECIMALS))
-        # Ranks in place of sizes, so that RFE meets no tie, which it would break by how numpy sorts.
-        self.coef_ = np.argsort(np.lexsort((-np.arange(len(size)), size))).astype(float)
-        return self
-
-
 def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Positions:
     """Return the columns, the one dropped first last."""
-    if votes.shape[1] < 2:
-        return np.arange(votes.shape[1])
-    # With a caller's routing on, RFE would refuse `sample_weight` unless the estimator asked for it.
-    with config_context(enable_metadata_routing=False):
-        ranking = feature_selection.RFE(_Needed(), n_features_to_select=1).fit(votes, labels, sample_weight=w).ranking_
-    return np.argsort(ranking)
+    rest, dropped = list(range(votes.shape[1])), list[int]()
+    while len(rest) > 1:
+        coef, _ = penalised_logistic(votes[:, rest], labels, w, C=1.0)
+        size = np.abs(np.round(coef, COEF_DECIMALS))
+        # The least, and of equals the later column.
+        dropped.append(rest.pop(int(np.lexsort((-np.arange(len(size)), size))[0])))
+    return np.array([*rest, *reversed(dropped)], dtype=np.intp)
 
 
 def installed_mrmr() -> str:

@@ -303,19 +303,18 @@ def test_old_lines_without_checksums(tmp_path):
     assert given(tmp_path / "labels.csv")["Ann", "e"] == 1
 
 
-@pytest.mark.parametrize(
-    ("change_", "value"),
-    [("do", "lable"), ("label", 2), ("label", True), ("note", None), ("people", "1"), ("schema_version", 9)],
-)
-@pytest.mark.parametrize("where", range(3))
-def test_one_broken_old_line_is_named(tmp_path, change_, value, where):
+def test_one_broken_old_line_is_named(tmp_path):
     """By its number, whatever is wrong with it; the others hold."""
-    lines = old_lines([label(item) for item in "abc"])
-    lines[where] = json.dumps(json.loads(lines[where]) | {change_: value}).encode() + b"\n"
-    (tmp_path / "labels.jsonl").write_bytes(b"".join(lines))
-    with open_label_log(tmp_path / "labels.csv") as log:
-        assert f"line {where + 1} of 'labels.jsonl' is incomplete and was skipped" in log.told
-    assert {item for _, item in given(tmp_path / "labels.csv")} == set("abc") - {"abc"[where]}
+    changes = {"do": "lable", "label": 2, "note": None, "people": "1", "schema_version": 9}
+    for at, (key, value) in enumerate([*changes.items(), ("label", True)]):
+        where, folder = at % 3, tmp_path / str(at)
+        folder.mkdir()
+        lines = old_lines([label(item) for item in "abc"])
+        lines[where] = json.dumps(json.loads(lines[where]) | {key: value}).encode() + b"\n"
+        (folder / "labels.jsonl").write_bytes(b"".join(lines))
+        with open_label_log(folder / "labels.csv") as log:
+            assert f"line {where + 1} of 'labels.jsonl' is incomplete and was skipped" in log.told
+        assert {item for _, item in given(folder / "labels.csv")} == set("abc") - {"abc"[where]}
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])

@@ -188,11 +188,11 @@ print(peak() - before)
 
 
 def test_the_memory_of_a_process(tmp_path):
-    """80 million rows, a million ids of a mebibyte, ten thousand of which each repeats the last."""
+    """68 million rows, a million ids of a mebibyte, six thousand of which each repeats the last."""
     bombs = [
-        write_same(tmp_path / "rows.parquet", VOTES, 4_000_000, groups=20),
+        write_same(tmp_path / "rows.parquet", VOTES, 4_000_000, groups=17),
         write_same(tmp_path / "text.parquet", VOTES | {"item_id": "i" * (1 << 20)}, 1_000_000),
-        write_prefixed(tmp_path / "prefix.parquet", 10_000, 100_000),
+        write_prefixed(tmp_path / "prefix.parquet", 6_000, 100_000),
     ]
     assert sum(path.stat().st_size for path in bombs) < 1_000_000
     for path in bombs:  # a process each: what the allocator keeps of one file is not counted with the next

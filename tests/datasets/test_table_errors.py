@@ -1,6 +1,7 @@
 """Every fault of a table gives one line that names the file and the place."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,183 +33,149 @@ def test_no_vote(tmp_path, cell):
     )
 
 
-@pytest.mark.parametrize("cell", ["maybe", "2", "-1"])
-@pytest.mark.parametrize("read", [read_votes, read_scores])
-def test_no_label(tmp_path, cell, read):
-    """A label is 1, 0 or empty, in votes and in scores."""
-    path = one_row(tmp_path, cell, "label")
-    message = fault(read, path)
-    assert message.startswith(f"`label` must be 0, 1 or empty. Got {cell!r} at {path}, column 'label', row 2 (line 3).")
-
-
-@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e999", "high", "1,5", "0x1"])
-def test_no_score(tmp_path, cell):
-    """A score is a finite number, or nothing."""
-    path = one_row(tmp_path, cell, "b")
-    assert fault(read_scores, path).startswith(
-        f"`scores` must be finite numbers or empty. Got {cell!r} at {path}, column 'b', row 2 (line 3)."
-    )
+@pytest.mark.parametrize(
+    ("read", "column", "cells", "rule"),
+    [
+        (read_votes, "label", ("maybe", "2", "-1"), "`label` must be 0, 1 or empty."),
+        (read_scores, "label", ("maybe", "2", "-1"), "`label` must be 0, 1 or empty."),
+        (
+            read_scores,
+            "b",
+            ("inf", "-Infinity", "1e999", "high", "1,5", "0x1"),
+            "`scores` must be finite numbers or empty.",
+        ),
+        (read_scores, "b", ("1e308", "-1e308", "9223372036854775808", "1e15"), "`scores` must lie between -1e15 and"),
+        (read_votes, "dataset", ("",), "`dataset` must not be empty."),
+        (read_votes, "item_id", ("",), "`item_id` must not be empty."),
+    ],
+)
+def test_no_cell_of_its_kind(tmp_path, read, column, cells, rule):
+    """Neither a label, a score that a figure can show, nor a key."""
+    for cell in cells:
+        path = one_row(tmp_path, cell, column)
+        message = fault(read, path)
+        assert message.startswith(rule)
+        assert f" Got {cell!r} at {path}, column {column!r}, row 2 (line 3)." in message
 
 
 @pytest.mark.parametrize(("read", "what"), [(read_votes, "voter"), (read_scores, "score")])
 def test_more_columns_than_judges(tmp_path, read, what):
-    """A table on its side is refused before its cells take all memory."""
-    path = tmp_path / "wide.csv"
+    """A table on its side is refused before its cells take all memory; one without judges has none to read."""
     names = ["dataset", "item_id", *(f"v{n}" for n in range(10_001))]
-    path.write_text(",".join(names) + "\n" + ",".join(["d", "a", *["1"] * 10_001]) + "\n")
+    path = write_text(tmp_path / "wide.csv", ",".join(names) + "\n" + ",".join(["d", "a", *["1"] * 10_001]) + "\n")
     message = fault(read, path)
     assert message.startswith(f"`paths` must have at most 10,000 {what} columns each. Got 10,001 in '{path}'.")
+    message = fault(read, one_row(tmp_path), ignore=["a", "b"])
+    assert message.startswith(f"`paths` must have at least one {what} column beside dataset, item_id, label,")
 
 
-@pytest.mark.parametrize("cell", ["1e308", "-1e308", "9223372036854775808", "1e15"])
-def test_no_unit_of_a_score(tmp_path, cell):
-    """Sums of such scores overflow, and no figure shows them."""
-    path = one_row(tmp_path, cell, "b")
-    assert fault(read_scores, path).startswith(
-        f"`scores` must lie between -1e15 and 1e15. Got {cell!r} at {path}, column 'b', row 2 (line 3)."
-    )
+PARQUET = [
+    (read_votes, {"a": pa.array([1, 2])}, "Got 2 at {path}, column 'a', row 2. "),
+    (read_votes, {"a": pa.array([1.0, 0.5])}, "Got 0.5 at {path}, column 'a', row 2. "),
+    (read_votes, {"a": pa.array([1.0, float("-inf")])}, "Got -inf at {path}, column 'a', row 2. "),
+    (read_votes, {"a": pa.array([0, 2**63], pa.uint64())}, f"Got {2**63} at {{path}}, column 'a', row 2. "),
+    (read_votes, {"a": pa.array(["1", "none"])}, "Got 'none' at {path}, column 'a', row 2. "),
+    (read_votes, {"a": pa.array(["1", "none"]).dictionary_encode()}, "Got 'none' at {path}, column 'a', row 2. "),
+    *(
+        (read, {"a": column}, "at {path}, column 'a', row 1, and in 1 more row (2). ")
+        for read in (read_votes, read_scores)
+        for column in (pa.array([[1], [0]]), pa.array([b"1", b"0"]), pa.array([1, 0], pa.date32()))
+    ),
+    *(
+        (
+            read_votes,
+            {"item_id": column},
+            f"`item_id` must be text or whole numbers. Got type {column.type} in {{path}}, column 'item_id'. Write it",
+        )
+        for column in (pa.array([1.5, 2.0]), pa.array([True, False]))
+    ),
+    (read_votes, {"item_id": [7, None]}, "`item_id` must not be empty. Got '' at {path}, column 'item_id', row 2."),
+    (read_votes, {"item_id": ["7", ""]}, "`item_id` must not be empty. Got '' at {path}, column 'item_id', row 2."),
+]
 
 
-@pytest.mark.parametrize(
-    ("column", "shown"),
-    [
-        (pa.array([1, 2]), "2"),
-        (pa.array([1.0, 0.5]), "0.5"),
-        (pa.array([1.0, float("-inf")]), "-inf"),
-        (pa.array([0, 2**63], pa.uint64()), str(2**63)),
-        (pa.array(["1", "none"]), "'none'"),
-        (pa.array(["1", "none"]).dictionary_encode(), "'none'"),
-    ],
-    ids=str,
-)
-def test_no_vote_in_parquet(tmp_path, column, shown):
-    """In Parquet the row is counted from 1, and there is no line."""
+@pytest.mark.parametrize(("read", "columns", "expected"), PARQUET)
+def test_no_cell_of_its_kind_in_parquet(tmp_path, read, columns, expected):
+    """The row is counted from 1, and there is no line; lists, bytes and dates are neither votes nor scores."""
     path = tmp_path / "v.parquet"
-    parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": [1, 2], "a": column}), path)
-    assert f"Got {shown} at {path}, column 'a', row 2. " in fault(read_votes, path)
+    parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": [1, 2], "a": [1, 0]} | columns), path)
+    assert expected.format(path=path) in fault(read, path)
 
 
-@pytest.mark.parametrize(
-    "column", [pa.array([[1], [0]]), pa.array([b"1", b"0"]), pa.array([1, 0], pa.date32())], ids=str
-)
-@pytest.mark.parametrize("read", [read_votes, read_scores])
-def test_types_that_hold_neither_votes_nor_scores(tmp_path, column, read):
-    """Lists, bytes and dates are refused at their first row; how many others there are is told."""
-    path = tmp_path / "v.parquet"
-    parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": [1, 2], "a": column}), path)
-    assert f"at {path}, column 'a', row 1, and in 1 more row (2). " in fault(read, path)
+LONG_CELL = f"dataset,item_id,text,a\nd,x,{'long ' * 40_000},1\nd,y,short,7\n"
+CLAIMS = "dataset,example_id,source,claim\n1,1,1,1\n"
+WIDTH = "`paths` must have as many cells as columns. Got row 2 (line 3) of '{path}', with %d cells under 5 columns."
+COLUMN = "`paths` must have a column {}. Got {} in {{path}}."
+TEXTS = [
+    # rows: an editor's line is told, behind cells over several lines and long ones, blank lines and other line ends
+    ('dataset,item_id,a\r\n\r\nd,"x\ny\rz",1\nd,v,0\n\nd,w,7\n', "row 3 (line 8)"),
+    (LONG_CELL, "row 2 (line 3)"),
+    *(
+        (f"dataset,item_id,label,a,b\nd,x,1,1,1\n{line}\nd,z,1,1,1\n", WIDTH % n)
+        for line, n in (("d,y,0,0", 4), ("d,y,0,0,,", 6), ("d", 1), ("   ", 1))
+    ),
+    (
+        "dataset,item_id,a\nd,x,1\ne,x,1\nd,y,1\nd,x,1\n",
+        "`item_id` must be unique within a dataset. Got 'x' of dataset 'd' at {path}, column 'item_id', row 4 "
+        "(line 5), and before at row 1.",
+    ),
+    # headers
+    ("dataset,item_id,a,a\n1,1,1,1\n", "`paths` must have unique column names. Got 'a' twice in {path}."),
+    (",dataset,item_id,a\n1,1,1,1\n", "`paths` must have a name above every column. Got none above column 1 of"),
+    ("item_id,label,a,b\n1,1,1,1\n", COLUMN.format("dataset", "'item_id', 'label', 'a', 'b'")),
+    ("dataset;item_id,x,a,b\n1,1,1,1\n", COLUMN.format("dataset", "'dataset;item_id', 'x', 'a', 'b'")),
+    ("dataset,label,a,b\n1,1,1,1\n", COLUMN.format("item_id", "'dataset', 'label', 'a', 'b'")),
+    ("dataset,item_id,label,family\n1,1,1,1\n", "`paths` must have at least one voter column beside"),
+    (CLAIMS, " in {path}. It holds claims: `deep ask` makes votes of it."),
+    # nothing in them
+    *((f"dataset,item_id,a{end}", "`paths` must name files with at least one row. Got none in {path}.")
+      for end in ("", "\n", "\n\n")),
+    ("", "`paths` must name files that are not empty. Got {path}."),
+    ("\n\n\n", "`paths` must name files with a header. Got only blank lines in {path}."),
+    # no text
+    *(
+        (raw, f"`paths` must be {'text' if 'NUL' in wrong else 'UTF-8'}. Got {wrong} of '{{path}}'. Save the file as")
+        for raw, wrong in (
+            ("dataset,item_id,a\nd,é,1\n".encode("latin-1"), "byte 0xe9 in line 2"),
+            ("dataset,item_id,a\nd,x,1\n".encode("utf-16"), "byte 0xff in line 1"),
+            ("dataset,item_id,a\nd,x,1\n".encode("utf-16-le"), "a NUL byte in line 1"),
+            (b"dataset,item_id,a\r\rd,x\0,1\r", "a NUL byte in line 3"),
+            (gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0), "byte 0x8b in line 1"),
+        )
+    ),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("column", [pa.array([1.5, 2.0]), pa.array([True, False])], ids=str)
-def test_ids_of_a_type_without_one_spelling(tmp_path, column):
-    """A truth value and a fraction are no ids; a float that is whole is, for so a merge leaves whole numbers."""
-    path = tmp_path / "v.parquet"
-    parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": column, "a": [1, 0]}), path)
-    expected = f"`item_id` must be text or whole numbers. Got type {column.type} in {path}, column 'item_id'."
-    assert fault(read_votes, path) == f"{expected} Write it as text."
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("column", ["dataset", "item_id"])
-def test_an_empty_key(tmp_path, suffix, column):
-    """Every row has a dataset and an item."""
-    path = one_row(tmp_path, "", column, suffix)
-    expected = f"`{column}` must not be empty. Got '' at {path}, column '{column}', row 2"
-    assert fault(read_votes, path).startswith(expected)
-
-
-def test_a_null_key(tmp_path):
-    """A missing id in Parquet is an empty one."""
-    path = tmp_path / "v.parquet"
-    parquet.write_table(pa.table({"dataset": ["d", "d"], "item_id": [7, None], "a": [1, 0]}), path)
-    assert fault(read_votes, path) == f"`item_id` must not be empty. Got '' at {path}, column 'item_id', row 2."
-
-
-def test_an_item_twice(tmp_path):
-    """A repeated item names both rows; the same id in another dataset is no repetition."""
-    rows = [["d", "x", 1, 1, 1], ["e", "x", 1, 1, 1], ["d", "y", 1, 1, 1], ["d", "x", 1, 1, 1]]
-    path = write_rows(tmp_path / "v.csv", HEADER, rows)
-    assert fault(read_votes, path) == (
-        "`item_id` must be unique within a dataset. Got 'x' of dataset 'd' at "
-        f"{path}, column 'item_id', row 4 (line 5), and before at row 1."
-    )
-
-
-def test_the_line_is_the_one_an_editor_shows(tmp_path):
-    """Cells over several lines, blank lines and other line ends are counted as an editor counts them."""
-    text = 'dataset,item_id,a\r\n\r\nd,"x\ny\rz",1\nd,v,0\n\nd,w,7\n'
-    path = write_text(tmp_path / "v.csv", text)
-    assert "row 3 (line 8)" in fault(read_votes, path)
-
-
-def test_the_line_is_found_behind_a_long_cell(tmp_path):
-    """A cell longer than Python's own limit for CSV does not hide the line."""
-    path = write_text(tmp_path / "v.csv", f"dataset,item_id,text,a\nd,x,{'long ' * 40_000},1\nd,y,short,7\n")
-    assert "row 2 (line 3)" in fault(read_votes, path, ignore=["text"])
-
-
-@pytest.mark.parametrize(("line", "cells"), [("d,y,0,0", 4), ("d,y,0,0,,", 6), ("d", 1), ("   ", 1)])
-def test_a_ragged_line(tmp_path, line, cells):
-    """A row with more or fewer cells than the header is refused."""
-    path = write_text(tmp_path / "v.csv", f"dataset,item_id,label,a,b\nd,x,1,1,1\n{line}\nd,z,1,1,1\n")
-    assert fault(read_votes, path) == (
-        f"`paths` must have as many cells as columns. Got row 2 (line 3) of '{path}', with {cells} cells under 5 "
-        "columns. Quote cells that hold a comma."
-    )
+@pytest.mark.parametrize(("content", "expected"), TEXTS, ids=lambda value: str(value)[:60])
+def test_a_text_that_is_no_table(tmp_path, content, expected):
+    """Rows, header, nothing at all, and bytes that are no text."""
+    path = tmp_path / "v.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    ignore = ["text"] if content is LONG_CELL else ()
+    assert expected.format(path=path) in fault(read_votes, path, ignore=ignore)
 
 
 def test_a_quote_left_open(tmp_path):
-    """An open quote would swallow the rest of the file; it is refused where its record begins."""
-    path = write_text(tmp_path / "v.csv", 'dataset,item_id,a,note\nd,x,1,""\nd,y,1,"oh\nd,z,1,"\n')
-    path.write_bytes(path.read_bytes()[:-2] + b"\n")
+    """It would swallow the rest of the file; one within a cell stands for itself."""
+    path = write_text(tmp_path / "v.csv", 'dataset,item_id,a,note\nd,x,1,""\nd,y,1,"oh\nd,z,1,"\n'[:-2] + "\n")
     message = fault(read_votes, path, ignore=["note"])
     assert f"Got one left open in {path}, in the record that begins on line 3." in message
-
-
-def test_a_quote_within_a_cell_is_no_fault(tmp_path):
-    """A single quote character inside an unquoted cell stands for itself."""
     path = write_text(tmp_path / "v.csv", 'dataset,item_id,a,note\nd,x,1,a 5" pipe\nd,y,0,\n')
     assert read_votes(path, ignore=["note"]).votes.tolist() == [[1], [0]]
 
 
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [
-        ("dataset,item_id,a,a", "`paths` must have unique column names. Got 'a' twice in {path}."),
-        (",dataset,item_id,a", "`paths` must have a name above every column. Got none above column 1 of {path}."),
-        ("item_id,label,a,b", "`paths` must have a column dataset. Got 'item_id', 'label', 'a', 'b' in {path}."),
-        (
-            "dataset;item_id,x,a,b",
-            "`paths` must have a column dataset. Got 'dataset;item_id', 'x', 'a', 'b' in {path}.",
-        ),
-        ("dataset,label,a,b", "`paths` must have a column item_id. Got 'dataset', 'label', 'a', 'b' in {path}."),
-        ("dataset,item_id,label,family", "`paths` must have at least one voter column beside"),
-    ],
-)
-def test_a_header_that_will_not_do(tmp_path, header, expected):
-    """Columns must be named once, the keys must be there, and so must a voter."""
-    path = write_text(tmp_path / "v.csv", f"{header}\n1,1,1,1\n")
-    assert fault(read_votes, path).startswith(expected.format(path=path))
-
-
-def test_a_table_of_claims_is_told_from_one_of_votes(tmp_path):
-    """Its remedy is a command, not another name for a column."""
-    path = write_text(tmp_path / "v.csv", "dataset,example_id,source,claim\n1,1,1,1\n")
-    assert fault(read_votes, path).endswith(f" in {path}. It holds claims: `deep ask` makes votes of it.")
-
-
-def test_a_parquet_header_with_a_name_twice(tmp_path):
-    """Parquet, too, may not have two columns of one name."""
+def test_files_of_parquet_that_are_no_tables(tmp_path):
+    """A name twice, no rows, a file that is cut anywhere, and damage that shows only when cells are read."""
     path = tmp_path / "v.parquet"
     parquet.write_table(pa.table([["d"], ["x"], [1], [0]], names=["dataset", "item_id", "a", "a"]), path)
     assert fault(read_votes, path) == f"`paths` must have unique column names. Got 'a' twice in {path}."
-
-
-def test_no_voter_left(tmp_path):
-    """Ignoring all voters leaves nothing to read."""
-    path = one_row(tmp_path)
-    message = fault(read_scores, path, ignore=["a", "b"])
-    assert message.startswith("`paths` must have at least one score column beside dataset, item_id, label,")
+    write_rows(path, HEADER, [])
+    assert fault(read_votes, path) == f"`paths` must name files with at least one row. Got none in {path}."
+    whole = one_row(tmp_path, suffix="parquet").read_bytes()
+    cut = [whole[:keep] for keep in (1, 4, 100, -1, -4, -100)]
+    for damaged in (*cut, whole[:4] + b"\xff" * 56 + whole[60:]):
+        path.write_bytes(damaged)
+        assert fault(read_votes, path).startswith(f"`paths` must name readable Parquet files. Got {path}: ")
 
 
 @pytest.mark.parametrize(
@@ -232,34 +199,8 @@ def test_a_judge_is_ignored_by_the_name_that_is_printed(tmp_path):
     assert "Got 'twice'" in fault(read_votes, path, ignore=["twice"])
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
-def test_a_header_without_rows(tmp_path, end):
-    """A table has at least one row."""
-    path = write_text(tmp_path / "v.csv", f"dataset,item_id,a{end}")
-    assert fault(read_votes, path) == f"`paths` must name files with at least one row. Got none in {path}."
-
-
-def test_a_parquet_file_without_rows(tmp_path):
-    """The same holds for Parquet."""
-    path = write_rows(tmp_path / "v.parquet", HEADER, [])
-    assert fault(read_votes, path) == f"`paths` must name files with at least one row. Got none in {path}."
-
-
-@pytest.mark.parametrize("name", ["v.csv", "v.parquet"])
-def test_an_empty_file(tmp_path, name):
-    """A file of no bytes is called empty, whatever its suffix."""
-    path = write_text(tmp_path / name, "")
-    assert fault(read_votes, path) == f"`paths` must name files that are not empty. Got {path}."
-
-
-def test_blank_lines_alone(tmp_path):
-    """A file of blank lines has no header."""
-    path = write_text(tmp_path / "v.csv", "\n\n\n")
-    assert fault(read_votes, path) == f"`paths` must name files with a header. Got only blank lines in {path}."
-
-
-def test_paths_that_are_no_tables(tmp_path):
-    """A missing file, a folder, another suffix and an empty list are told apart."""
+def test_paths_that_are_no_tables(tmp_path, monkeypatch):
+    """A missing file, a folder, another suffix, an empty list, no archive, and what the system refuses to read."""
     (tmp_path / "folder.csv").mkdir()
     other = write_text(tmp_path / "v.tsv", "dataset\titem_id\ta\n")
     assert fault(read_votes, "no/such.csv") == f"`paths` must name existing files. Got {Path('no/such.csv')}."
@@ -269,10 +210,10 @@ def test_paths_that_are_no_tables(tmp_path):
     endings = ".csv, .csv.gz, .json, .json.gz, .jsonl, .jsonl.gz, .ndjson, .ndjson.gz, .parquet"
     assert fault(read_votes, other) == f"`paths` must end in one of {endings}. Got {other}."
     assert fault(read_votes, []) == "`paths` must name at least one file. Got none."
-
-
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    """What the system refuses to read gives the system's reason."""
+    archive = tmp_path / "v.csv.gz"
+    for raw in (b"dataset,item_id,a\n", gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0)[:-9]):
+        archive.write_bytes(raw)
+        assert fault(read_votes, archive).startswith(f"`paths` must name readable CSV files. Got {archive}: ")
     path = one_row(tmp_path)
 
     def refuse(*_):
@@ -281,51 +222,6 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     expected = f"`paths` must name readable CSV files. Got {path}: [Errno 13] Permission denied."
     assert fault(read_votes, path) == expected
-
-
-@pytest.mark.parametrize(
-    ("raw", "wrong"),
-    [
-        ("dataset,item_id,a\nd,é,1\n".encode("latin-1"), "byte 0xe9 in line 2"),
-        ("dataset,item_id,a\nd,x,1\n".encode("utf-16"), "byte 0xff in line 1"),
-        ("dataset,item_id,a\nd,x,1\n".encode("utf-16-le"), "a NUL byte in line 1"),
-        (b"dataset,item_id,a\r\rd,x\0,1\r", "a NUL byte in line 3"),
-        (gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0), "byte 0x8b in line 1"),
-    ],
-    ids=["latin-1", "utf-16", "utf-16 without mark", "nul", "binary"],
-)
-def test_what_is_no_text(tmp_path, raw, wrong):
-    """Only UTF-8 is read; the first byte that is none is named with its line."""
-    path = tmp_path / "v.csv"
-    path.write_bytes(raw)
-    allowed = "text" if "NUL" in wrong else "UTF-8"
-    message = f"`paths` must be {allowed}. Got {wrong} of '{path}'. Save the file as UTF-8 text."
-    assert fault(read_votes, path) == message
-
-
-@pytest.mark.parametrize("raw", [b"dataset,item_id,a\n", gzip.compress(b"dataset,item_id,a\nd,x,1\n", mtime=0)[:-9]])
-def test_no_gzip(tmp_path, raw):
-    """Plain text under .gz, and a truncated archive, are refused."""
-    path = tmp_path / "v.csv.gz"
-    path.write_bytes(raw)
-    assert fault(read_votes, path).startswith(f"`paths` must name readable CSV files. Got {path}: ")
-
-
-@pytest.mark.parametrize("keep", [1, 4, 100, -1, -4, -100])
-def test_a_truncated_parquet_file(tmp_path, keep):
-    """A Parquet file cut anywhere is refused."""
-    path = one_row(tmp_path, suffix="parquet")
-    path.write_bytes(path.read_bytes()[:keep])
-    assert fault(read_votes, path).startswith(f"`paths` must name readable Parquet files. Got {path}: ")
-
-
-def test_a_parquet_file_with_damaged_pages(tmp_path):
-    """Damage that shows only when cells are read is refused as well."""
-    path = one_row(tmp_path, suffix="parquet")
-    raw = bytearray(path.read_bytes())
-    raw[4:60] = b"\xff" * 56
-    path.write_bytes(bytes(raw))
-    assert fault(read_votes, path).startswith(f"`paths` must name readable Parquet files. Got {path}: ")
 
 
 def two_files(tmp_path, header, first, second):
@@ -361,8 +257,7 @@ def test_files_that_disagree_on_families(tmp_path):
 
 def test_a_voter_twice_for_an_item(tmp_path):
     """Two files may share a voter only where they share no item."""
-    rows = [["d", "x", 1, 1, 1]]
-    first = write_rows(tmp_path / "1.csv", HEADER, [["e", "x", 1, 1, 1], *rows])
+    first = write_rows(tmp_path / "1.csv", HEADER, [["e", "x", 1, 1, 1], ["d", "x", 1, 1, 1]])
     second = write_rows(tmp_path / "2.csv", ["dataset", "item_id", "c", "b"], [["d", "x", "", ""]])
     assert fault(read_votes, [first, second]) == (
         f"`paths` must give each voter once for an item. Got column 'b' for item 'x' of dataset 'd' in {first} "
@@ -380,14 +275,14 @@ def test_long_values_are_cut(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("name", ["a\n; DROP TABLE votes; --", "\x1b[31mred", "a\u202eb", " "])
-@pytest.mark.parametrize("read", [read_votes, read_scores])
-def test_a_voter_whose_name_is_not_printable(tmp_path, name, read, suffix):
+def test_a_voter_whose_name_is_not_printable(tmp_path, name, suffix):
     """The place is told, in a line that is itself printable."""
     path = write_rows(tmp_path / f"v.{suffix}", ["dataset", "item_id", "b", name], [["d", "x", "1", "1"]])
-    message = fault(read, path)
-    assert message.startswith("`paths` must be printable text on one line. Got ")
-    assert message.endswith(f" above column 4 of {path}. Rename it.")
-    assert message.isprintable()
+    for read in (read_votes, read_scores):
+        message = fault(read, path)
+        assert message.startswith("`paths` must be printable text on one line. Got ")
+        assert message.endswith(f" above column 4 of {path}. Rename it.")
+        assert message.isprintable()
 
 
 @pytest.mark.parametrize("column", ["dataset", "family"])
@@ -402,54 +297,38 @@ def test_a_dataset_whose_name_is_not_printable(tmp_path, column):
     )
 
 
-ROW = '{"dataset": "n", "item_id": "1", "a": 1}'
+ROW = {"dataset": "n", "item_id": "1", "a": 1}
+CELL = "`paths` must have text, numbers, true, false or null in its cells. Got {} at {{path}}, column {!r}, row {}."
+JSON = [
+    ("", "`paths` must name files that are not empty. Got {path}."),
+    ("[]", "`paths` must name files with at least one row. Got none in {path}."),
+    (json.dumps([ROW, ROW | {"a": [2]}]).replace("}, ", "},\n"), CELL.format("[2]", "a", "2 (line 2)")),
+    (json.dumps(ROW).replace('"1"', "1e999"), CELL.format("inf", "item_id", "1 (line 1)")),
+    (json.dumps(ROW | {"item_id": float("nan")}), "`item_id` must not be empty. Got '' at {path}, column 'item_id', "),
+    (json.dumps(ROW | {"item_id": "\ud800"}), CELL.format("'\\ud800'", "item_id", "1 (line 1)")),
+    (
+        f"{json.dumps(ROW)}\n" * 100 + json.dumps({"b": 1}),
+        "`paths` must have its columns in the first 100 rows. Got another one at {path}, column 'b', row 101 "
+        "(line 101). Write it in the first row, with null where it is empty.",
+    ),
+    (
+        f"{json.dumps(ROW)}\n\n{json.dumps(ROW)}",
+        "`item_id` must be unique within a dataset. Got '1' of dataset 'n' at {path}, column 'item_id', row 2 "
+        "(line 3), and before at row 1.",
+    ),
+    (
+        f"{json.dumps(ROW)}\n1",
+        "`paths` must hold a JSON object a line. Got line 2 of '{path}': a int. Write one object, complete, on "
+        "each line, or one array of objects.",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "`paths` must name files that are not empty. Got {path}."),
-        ("[]", "`paths` must name files with at least one row. Got none in {path}."),
-        (
-            f"[{ROW},\n{ROW.replace('1}', '[2]}')}]",
-            "`paths` must have text, numbers, true, false or null in its cells. Got [2] at {path}, column 'a', "
-            "row 2 (line 2).",
-        ),
-        (
-            ROW.replace('"1"', "1e999"),
-            "`paths` must have text, numbers, true, false or null in its cells. Got inf at {path}, column 'item_id', "
-            "row 1 (line 1).",
-        ),
-        (
-            ROW.replace('"1"', "NaN"),
-            "`item_id` must not be empty. Got '' at {path}, column 'item_id', row 1 (line 1).",
-        ),
-        (
-            ROW.replace('"1"', '"\\ud800"'),
-            "`paths` must have text, numbers, true, false or null in its cells. Got '\\ud800' at {path}, column "
-            "'item_id', row 1 (line 1).",
-        ),
-        (
-            f"{ROW}\n" * 100 + ROW.replace('"a"', '"b"'),
-            "`paths` must have its columns in the first 100 rows. Got another one at {path}, column 'b', row 101 "
-            "(line 101). Write it in the first row, with null where it is empty.",
-        ),
-        (
-            f"{ROW}\n\n{ROW}",
-            "`item_id` must be unique within a dataset. Got '1' of dataset 'n' at {path}, column 'item_id', row 2 "
-            "(line 3), and before at row 1.",
-        ),
-        (
-            f"{ROW}\n1",
-            "`paths` must hold a JSON object a line. Got line 2 of '{path}': a int. Write one object, complete, on "
-            "each line, or one array of objects.",
-        ),
-    ],
-)
-def test_rows_of_json_that_are_no_table(tmp_path, text, said):
+@pytest.mark.parametrize(("text", "expected"), JSON, ids=lambda value: value[:60])
+def test_rows_of_json_that_are_no_table(tmp_path, text, expected):
     """The fault has its file, column, row and line, as one of CSV has."""
     path = write_text(tmp_path / "v.json", text)
-    assert fault(read_votes, path) == said.format(path=path)
+    assert fault(read_votes, path).startswith(expected.format(path=path))
 
 
 def test_rows_of_json_that_leave_out_nearly_all(tmp_path, monkeypatch):

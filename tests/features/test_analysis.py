@@ -191,24 +191,16 @@ def test_correlations_and_effective_votes_stay_in_range(seed: int, n: int, k: in
         ({"sample_weight": [0, 0, 0, 0]}, r"`sample_weight` must have a positive sum\. Got only zeros\."),
     ],
 )
-@pytest.mark.parametrize("describe", [analyze_votes, error_correlation, effective_votes])
-def test_bad_rows_are_refused(describe: Any, change: dict[str, Any], message: str) -> None:
-    """Votes, labels and weights out of range are named."""
-    with pytest.raises(InputError, match=message):
-        describe(**({"X": X, "y": Y, "sample_weight": W} | change))
-
-
-def test_names_must_match_the_columns() -> None:
-    """There is one name a column."""
+def test_bad_rows_are_refused(change: dict[str, Any], message: str) -> None:
+    """Votes, labels and weights out of range are named; errors need labels; there is one name a column."""
+    for describe in (analyze_votes, error_correlation, effective_votes):
+        with pytest.raises(InputError, match=message):
+            describe(**({"X": X, "y": Y, "sample_weight": W} | change))
+    for describe in (error_correlation, effective_votes):
+        with pytest.raises(InputError, match="`y` must be given"):
+            describe(X, None)
     with pytest.raises(InputError, match=r"`voter_names` must have 3 entries, one per column\. Got 2\."):
         analyze_votes(X, voter_names=["a", "b"])
-
-
-@pytest.mark.parametrize("describe", [error_correlation, effective_votes])
-def test_labels_are_needed_to_speak_of_errors(describe: Any) -> None:
-    """Without labels there are no errors to correlate."""
-    with pytest.raises(InputError, match="`y` must be given"):
-        describe(X, None)
 
 
 def test_real_llm_judges(data_home: Path) -> None:

@@ -6,8 +6,8 @@ embedding model is a real one.
 
 import builtins
 import json
+import shutil
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,22 +105,17 @@ def test_score_is_what_the_definition_says(classifier, aggregation, claim_aggreg
 
 
 @pytest.mark.parametrize("chunk_tokens", [None, 20, 350])
-@pytest.mark.parametrize("batch_size", [1, 3, 64])
-def test_a_batch_says_what_single_examples_say(classifier, chunk_tokens, batch_size):
-    """Neither padding nor company changes a score; the order of the examples is kept."""
-    together = load_encoder(classifier, batch_size=batch_size, chunk_tokens=chunk_tokens).label_many(examples())
-    alone = load_encoder(classifier, chunk_tokens=chunk_tokens)
-    for example, judgment in zip(examples(), together, strict=True):
-        assert judgment.score == pytest.approx(alone.label(example).score, abs=1e-5)
-        assert set(judgment.evidence) == set(alone.label(example).evidence)
-
-
-def test_more_examples_than_one_window_keep_their_order(classifier):
-    """Sources come back and forth; every judgment stays with its example."""
-    judge = load_encoder(classifier)
-    once = [judgment.score for judgment in judge.label_many(examples())]
-    many = [example for _ in range(80) for example in examples()]
-    assert [judgment.score for judgment in judge.label_many(many)] == pytest.approx(once * 80, abs=1e-5)
+def test_a_batch_says_what_single_examples_say(classifier, chunk_tokens):
+    """Neither padding nor company changes a score; the order of the examples is kept, in more than one window too."""
+    judge = load_encoder(classifier, chunk_tokens=chunk_tokens)
+    alone = [judge.label(example) for example in examples()]
+    for batch_size, times in ((1, 1), (3, 1), (64, 80)):
+        together = load_encoder(classifier, batch_size=batch_size, chunk_tokens=chunk_tokens).label_many(
+            [example for _ in range(times) for example in examples()]
+        )
+        for expected, judgment in zip(alone * times, together, strict=True):
+            assert judgment.score == pytest.approx(expected.score, abs=1e-5)
+            assert set(judgment.evidence) == set(expected.evidence)
 
 
 def test_the_order_of_labels_changes_nothing(classifier, tmp_path):
@@ -152,35 +147,28 @@ def test_labels(tmp_path, labels, given, index):
     assert 0 <= judge.label(examples()[0]).score <= 1
 
 
-@pytest.mark.parametrize(
-    ("labels", "given", "message"),
-    [
+def test_labels_that_do_not_tell(tmp_path):
+    """The error says what to pass."""
+    for labels, chosen, message in (
         (("LABEL_0", "LABEL_1"), None, "`entailment_label` must be given .* Got LABEL_0, LABEL_1 in 'm'"),
         (("entailment", "supported"), None, "`entailment_label` must be given"),
         (("LABEL_0", "LABEL_1"), "yes", r"one of the model's labels: 0 \(LABEL_0\), 1 \(LABEL_1\). Got 'yes'"),
         (("LABEL_0", "LABEL_1"), 2, "Got 2"),
         (("LABEL_0", "LABEL_1"), -1, "Got -1"),
-    ],
-)
-def test_labels_that_do_not_tell(tmp_path, labels, given, message):
-    """The error says what to pass."""
-    save_classifier(tmp_path / "m", labels)
-    with pytest.raises(InputError, match=message):
-        load_encoder(tmp_path / "m", entailment_label=given)
+    ):
+        save_classifier(tmp_path / "m", labels)
+        with pytest.raises(InputError, match=message):
+            load_encoder(tmp_path / "m", entailment_label=chosen)
 
 
-def test_a_single_logit_is_a_probability(tmp_path):
-    """Sigmoid of the logit."""
+def test_models_of_another_kind(tmp_path):
+    """DistilBERT takes no token types; a single output is the sigmoid of its logit."""
+    assert 0 < load_encoder(save_distilbert(tmp_path / "distilbert")).label(examples()[0]).score < 1
     folder = save_classifier(tmp_path / "m", ("LABEL_0",))
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSequenceClassification.from_pretrained(folder)
     logit = model.eval()(**tokenizer("The dam broke.", "Noon.", return_tensors="pt")).logits.item()
     score = load_encoder(folder).label(Example("The dam broke.", "Noon.", "1")).score
     assert score == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-6)
-
-
-def test_a_model_without_token_types(tmp_path):
-    """DistilBERT takes none; whatever the tokenizer gives, the model gets what it takes."""
-    assert 0 < load_encoder(save_distilbert(tmp_path / "m")).label(examples()[0]).score < 1
 
 
 texts = st.text(alphabet="ab .!?\n", max_size=80)
@@ -438,33 +426,22 @@ def test_an_embedding_is_computed_once(minilm, monkeypatch):
     assert len(asked) == len(set(asked)) == 5
 
 
-@pytest.mark.parametrize(
-    ("options", "pooling", "message"),
-    [
+def test_embedding_options(classifier, tmp_path):
+    """Each is checked, and so is the way of pooling that the folder asks for: the mean, or the first token."""
+    folder = shutil.copytree(classifier, tmp_path / "m")
+    (folder / "1_Pooling").mkdir()
+    for options, pooling, message in (
         ({"threshold": 2}, {}, r"`threshold` must lie in \[-1, 1\]"),
         ({"band": -0.1}, {}, r"`band` must lie in \[0, 2\]"),
         ({}, {"pooling_mode_max_tokens": True}, "must pool by the mean or the first token. Got max_tokens in"),
         ({}, dict.fromkeys(("pooling_mode_cls_token", "pooling_mode_mean_tokens"), True), "Got cls_token, mean_tok"),
         ({}, {"pooling_mode": "lasttoken"}, "Got lasttoken in"),
-    ],
-)
-def test_embedding_options(classifier, tmp_path, options, pooling, message):
-    """Each is checked, and so is the way of pooling that the folder asks for."""
-    for path in classifier.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    Path(tmp_path / "1_Pooling").mkdir()
-    Path(tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    with pytest.raises(InputError, match=message):
-        load_embedding(tmp_path, **options)
-
-
-def test_first_token_pooling(classifier, tmp_path):
-    """Where the folder says so, the first token's state is the vector."""
-    for path in classifier.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "1_Pooling").mkdir()
-    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
-    first, mean = load_embedding(tmp_path), load_embedding(classifier)
+    ):
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+        with pytest.raises(InputError, match=message):
+            load_embedding(folder, **options)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
+    first, mean = load_embedding(folder), load_embedding(classifier)
     assert (first.pooling, mean.pooling) == ("cls", "mean")
     assert first.label(examples()[1]).score != mean.label(examples()[1]).score
     assert first.version != mean.version

@@ -50,10 +50,6 @@ def test_another_number_is_named(source, claim, missing):
     judgment = judged("numbers", source, claim)
     assert (judgment.vote, judgment.evidence) == (0, missing)
     assert missing[0] in judgment.rationale
-
-
-def test_the_share_that_was_found_is_the_score():
-    """One of two numbers is there."""
     assert judged("numbers", "It rose 5 to 17.", "It rose 6 to 17.").score == 0.5
 
 
@@ -98,10 +94,6 @@ def test_any_whole_number_is_found_with_and_without_commas(value):
 def test_units(source, claim, expected):
     """Only a number that the source has with other units, and never with this one, makes a 0."""
     assert vote("units", source, claim) == expected
-
-
-def test_the_unit_is_part_of_the_evidence():
-    """The reader sees which number had another unit."""
     assert judged("units", "It took 5 days.", "It took 5 weeks.").evidence == ("5 week",)
 
 

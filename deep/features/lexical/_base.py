@@ -1,19 +1,18 @@
 """Words and sentences of a text, and the base of lexical checks: judges that abstain where words tell nothing."""
 
 import re
-import tomllib
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from importlib.resources import files
 from itertools import chain, pairwise
 from math import log
 from threading import Lock
 from typing import Any, ClassVar, TypeVar
 
+from deep._util.files import packaged
 from deep.judges import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -31,7 +30,7 @@ def bag(words: str) -> frozenset[str]:
 
 
 # The contents of `words.toml`.
-WORD_LISTS = tomllib.loads(files("deep.features.lexical").joinpath("words.toml").read_text(encoding="utf-8"))
+WORD_LISTS = packaged("deep.features.lexical", "words.toml")
 
 # Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again.
 LETTER = (

@@ -107,18 +107,13 @@ def _digits(text: TokenizedText, start: int) -> Quantity | None:
         # "5m" may be metres or millions: either is a match.
         values: tuple[float, ...] = (value, value * factor)
     else:
-        end, factor = _magnitude(text.lower, start + 1)
+        end, factor = start + 1, 1.0
+        while end < len(text.lower) and text.lower[end] in MAGNITUDES and factor < MAX_NUMBER:
+            factor *= MAGNITUDES[text.lower[end]]
+            end += 1
         values = (value * factor,)
     unit = "percent" if suffix == "%" else CURRENCIES.get(sign, "")
     return _quantity(text, values, _step(digits, factor, text, start), unit, start, end, words=False)
-
-
-def _magnitude(lower: list[str], end: int) -> tuple[int, float]:
-    factor = 1.0
-    while end < len(lower) and lower[end] in MAGNITUDES and factor < MAX_NUMBER:
-        factor *= MAGNITUDES[lower[end]]
-        end += 1
-    return end, factor
 
 
 def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
@@ -368,7 +363,9 @@ def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
     for start, end in zip(text.starts, text.starts[1:], strict=False):
         words = text.words[start:end]
         capital = [i for i, word in enumerate(words) if _is_name(word)]
-        if _is_headline(words, sum(i > 0 for i in capital)):
+        n_capital = sum(i > 0 for i in capital)
+        n_content = sum(word.lower() not in FUNCTION_WORDS for word in words[1:]) if n_capital else 0
+        if n_content > 2 and n_capital > HEADLINE * n_content:
             continue
         acronyms: dict[int, frozenset[str]] = {}
         for i in capital:
@@ -377,13 +374,6 @@ def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
                 acronyms = acronyms or _acronyms(words)
                 names.setdefault(words[i], acronyms[i])
     return names
-
-
-def _is_headline(words: list[str], n_capital: int) -> bool:
-    if not n_capital:
-        return False
-    content = sum(word.lower() not in FUNCTION_WORDS for word in words[1:])
-    return content > 2 and n_capital > HEADLINE * content
 
 
 def _is_name(word: str) -> bool:
@@ -397,7 +387,8 @@ def _stands_out(word: str) -> bool:
 def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
     """Return the acronyms of each run of capitalised words, with and without the little words, by its places."""
     result: dict[int, frozenset[str]] = {}
-    for joins, places in groupby(range(len(words)), lambda place: _may_join(words[place])):
+    may_join = [word[0].isupper() or word in FUNCTION_WORDS for word in words]
+    for joins, places in groupby(range(len(words)), may_join.__getitem__):
         run = list(places)
         capitals = [place for place in run if words[place][0].isupper()] if joins else []
         if capitals:
@@ -406,10 +397,6 @@ def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
             acronyms = frozenset([letters.lower() for letters in shortened if len(letters) > 2])
             result.update(dict.fromkeys(run, acronyms))
     return result
-
-
-def _may_join(word: str) -> bool:
-    return word[0].isupper() or word in FUNCTION_WORDS
 
 
 def _is_known(name: str, acronyms: frozenset[str], source: TokenizedText) -> bool:
