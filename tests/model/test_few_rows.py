@@ -5,7 +5,7 @@ import numpy as np
 from deep.datasets import simulate_votes
 from deep.features import distinct_patterns
 from deep.model import fit
-from deep.model.score._blend import FEW_ROWS
+from deep.model._blend import FEW_ROWS
 
 
 def test_few_rows_are_scored_as_among_many():

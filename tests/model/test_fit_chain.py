@@ -6,8 +6,7 @@ import pytest
 from scipy.special import logit
 
 from deep.exceptions import InputError
-from deep.model import Model, fit
-from deep.model.adaptation import FixedPrior, LearnedPrior
+from deep.model import FixedPrior, LearnedPrior, Model, fit
 from deep.records import VoteMatrix
 from tests.model.fitted import QUICK, small_votes, table_of
 

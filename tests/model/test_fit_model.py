@@ -5,9 +5,22 @@ import pytest
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import AnswerMap, ChainOptions, ScoreOptions, SharedWork, Stack, fit, fit_asked, load, score_file
-from deep.model.adaptation import LeftOut, learn_line, profile_of
-from deep.model.linear import LabeledRows, fit_average
+from deep.model import (
+    AnswerMap,
+    ChainOptions,
+    LabeledRows,
+    LeftOut,
+    ScoreOptions,
+    SharedWork,
+    Stack,
+    fit,
+    fit_asked,
+    fit_average,
+    learn_line,
+    load,
+    profile_of,
+    score_file,
+)
 from deep.records import VoteMatrix
 from tests.commands.model_case import frame_of
 from tests.model.file.models import soft_scores, with_labels

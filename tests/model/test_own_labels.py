@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from deep.evaluate import Target, share_report
 from deep.exceptions import InputError
 from deep.model import fit, prior_lines
-from deep.model.regimes._regimes import CANDIDATES, _choose
+from deep.model._regimes import CANDIDATES, _choose
 from deep.records import VoteMatrix
 
 

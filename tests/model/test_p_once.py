@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from deep.integrations.engines import BatchScorer
-from deep.model import ScoreOptions, load, pattern_grid, score_file
-from deep.model.file import _score_votes
+from deep.model import ScoreOptions, _score_votes, load, pattern_grid, score_file
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import table_of

@@ -7,8 +7,7 @@ from scipy import stats
 from deep.datasets import simulate_votes
 from deep.evaluate import Target, share_report
 from deep.exceptions import InputError
-from deep.model import Belief, fit, load
-from deep.model.adaptation import Intercept, profile_of
+from deep.model import Belief, Intercept, fit, load, profile_of
 
 Z = np.random.default_rng(0).normal(0.0, 2.0, 400)
 PROFILE = profile_of(Z, np.ones(len(Z)))

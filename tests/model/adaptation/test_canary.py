@@ -7,9 +7,8 @@ import pytest
 from scipy.special import expit, logit, ndtr
 
 from deep.exceptions import InputError
-from deep.model import Misfit, canary, labels_needed
-from deep.model.adaptation import intercept_at, labels_to_find, possible_error, profile_of
-from deep.model.adaptation._canary import _score_statistics
+from deep.model import Misfit, canary, intercept_at, labels_needed, labels_to_find, possible_error, profile_of
+from deep.model._canary import _score_statistics
 
 NONE = np.array([0.0, 1.0])
 MISFIT = Misfit(np.array([0.1, 1.1]), np.array([[0.5, -0.1], [-0.1, 0.2]]), 10)

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import expit, ndtr
 
 from deep.exceptions import InputError
-from deep.model.adaptation import FewLabels, Misfit
-from deep.model.adaptation._correction import Clusters, labeled_mask, standardised
+from deep.model import FewLabels, Misfit
+from deep.model._correction import Clusters, labeled_mask, standardised
 from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])

@@ -10,8 +10,7 @@ from scipy.special import expit, logit
 from deep._util.odds import at_prior
 from deep.calibration import balanced_accuracy
 from deep.exceptions import InputError
-from deep.model.adaptation import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, learn_misfit
-from deep.model.score import Scores
+from deep.model import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, Scores, learn_misfit
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.6, -0.1], [-0.1, 0.2]])

@@ -5,8 +5,17 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model import PANEL, STATISTICS, changes, compare_votes, false_alarms
-from deep.model.adaptation import common_shift, least_shift, shift_evidence, vote_rates
+from deep.model import (
+    PANEL,
+    STATISTICS,
+    changes,
+    common_shift,
+    compare_votes,
+    false_alarms,
+    least_shift,
+    shift_evidence,
+    vote_rates,
+)
 
 JUDGES = ("a", "b", "c", "d")
 

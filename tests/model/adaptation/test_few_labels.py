@@ -9,7 +9,7 @@ from scipy.special import expit
 from deep._util.odds import P_MIN
 from deep.calibration import log_loss
 from deep.model import FewLabels, Misfit
-from deep.model.adaptation._misfit import LeftOutRows, learn_misfit
+from deep.model._misfit import LeftOutRows, learn_misfit
 from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])

@@ -6,7 +6,7 @@ from scipy.optimize import bisect, minimize
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model.adaptation import FewLabels, LeftOutRows, Misfit, learn_misfit
+from deep.model import FewLabels, LeftOutRows, Misfit, learn_misfit
 from tests.model.fitted import interval_of
 
 # The 0.95 quantiles of Student's t, from a printed table, by degrees of freedom.

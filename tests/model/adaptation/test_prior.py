@@ -8,12 +8,12 @@ from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 from deep.exceptions import InputError
-from deep.model import LearnedPrior
-from deep.model.adaptation import (
+from deep.model import (
     SHIFTS,
     AcrossPanels,
     FixedPrior,
     Intercept,
+    LearnedPrior,
     LeftOut,
     PriorEstimate,
     context_weight,
@@ -24,7 +24,7 @@ from deep.model.adaptation import (
     share_at,
     views,
 )
-from deep.model.adaptation._prior import INTERVALS, VARIANCES
+from deep.model._prior import INTERVALS, VARIANCES
 
 Z = np.repeat([-2.5, -0.5, 0.4, 3.0], [6, 3, 5, 7]).astype(float)
 

@@ -3,7 +3,7 @@
 import pytest
 from scipy.special import stdtrit
 
-from deep.model.adaptation._misfit import student_quantile
+from deep.model._misfit import student_quantile
 
 
 def test_it_is_scipys():

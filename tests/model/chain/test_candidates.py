@@ -100,7 +100,7 @@ def test_recommendation_follows_the_criterion(votes):
 def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
     """Turning the labels of one dataset round changes nothing in the probabilities it is judged by."""
     from deep.model import grid_search
-    from deep.model.chain._search import calibrate
+    from deep.model._search import calibrate
 
     def judged(matrix):
         training = training_set(matrix, RECIPES["deep"])

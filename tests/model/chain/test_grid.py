@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from deep.base import StagedEnsembler
 from deep.ensembles import ENSEMBLERS
 from deep.model import RECIPES, TrainingSet, grid_search, training_set
-from deep.model.chain._search import inner_score
+from deep.model._search import inner_score
 from tests.model.chain.test_training import random_votes
 
 NOT_EXACT = {"RandomForest"}

@@ -5,8 +5,7 @@ import pytest
 
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.model import fit
-from deep.model.chain import RECIPES, STACK_FOLDS, grouped_note, inner_folds
+from deep.model import RECIPES, STACK_FOLDS, fit, grouped_note, inner_folds
 from deep.records import ABSTAIN, VoteMatrix
 from tests.model.fitted import QUICK, small_votes
 

@@ -5,8 +5,7 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model import RECIPES, TrainingSet, group_weights, training_set
-from deep.model.chain import row_folds
+from deep.model import RECIPES, TrainingSet, group_weights, row_folds, training_set
 from deep.records import VoteMatrix
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from deep.datasets import _tables, join_scores, read_votes
 from deep.exceptions import InputError
-from deep.model import ScoreOptions, score_file
-from deep.model.file import _score_votes
+from deep.model import ScoreOptions, _score_votes, score_file
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 

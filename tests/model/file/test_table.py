@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.model.file._table import MAX_TABLE_VOTERS, look_up, pattern_grid, pattern_text, patterns_from_text
+from deep.model._table import MAX_TABLE_VOTERS, look_up, pattern_grid, pattern_text, patterns_from_text
 
 
 @pytest.mark.parametrize("n_voters", range(1, MAX_TABLE_VOTERS + 1))

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deep.exceptions import InputError
-from deep.model import load
-from deep.model.file import checksum
+from deep.model import checksum, load
 from tests.model.file.models import model_of, new_rows
 
 

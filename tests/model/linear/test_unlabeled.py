@@ -12,8 +12,7 @@ from deep._util.odds import at_prior, expit, logit
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene
 from deep.exceptions import InputError
-from deep.model import fit_unlabeled
-from deep.model.linear import _consensus, _unlabeled
+from deep.model import _consensus, _unlabeled, fit_unlabeled
 from tests.nasty_panels import PANELS
 
 VOTES = hnp.arrays(np.int8, st.tuples(st.integers(2, 30), st.integers(1, 8)), elements=st.integers(-1, 1))

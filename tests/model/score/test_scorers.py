@@ -9,9 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from deep.ensembles import RandomForest, neutral
-from deep.model.linear import Linear, Rows
-from deep.model.score import Trees, VoteForest, VoteSum
-from deep.model.score._blend import strongest
+from deep.model import Linear, Rows, Trees, VoteForest, VoteSum
+from deep.model._blend import strongest
 from tests.model.stack.test_members_values import panel, unlabeled
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from deep.model import Stack
-from deep.model.linear import LabeledRows, Rows
+from deep.model import LabeledRows, Rows, Stack
 from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES
 from tests.model.fitted import identity
 

@@ -9,9 +9,17 @@ from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
 from deep.exceptions import InputError
-from deep.model.adaptation import LearnedPrior, LeftOutRows, Misfit, PriorEstimate, learn_misfit, profile_of
-from deep.model.linear import LabeledRows, Rows
-from deep.model.score import Scores
+from deep.model import (
+    LabeledRows,
+    LearnedPrior,
+    LeftOutRows,
+    Misfit,
+    PriorEstimate,
+    Rows,
+    Scores,
+    learn_misfit,
+    profile_of,
+)
 from deep.model.stack import MEMBERS, Stack
 from tests.model.fitted import identity
 

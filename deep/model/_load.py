@@ -11,10 +11,10 @@ import numpy as np
 from deep._util.checks import check_kind
 from deep._util.files import LARGEST_MODEL, read_bytes
 from deep.exceptions import InputError
-from deep.model.file._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, library_versions, model_arguments
-from deep.model.file._kinds import numbers
-from deep.model.file._model import Model
-from deep.model.file._table import ChainScorer
+from deep.model._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, library_versions, model_arguments
+from deep.model._kinds import numbers
+from deep.model._model import Model
+from deep.model._table import ChainScorer
 
 # An object of the file, of which nothing is known before it is checked.
 FileObject = Mapping[str, Any]

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
-from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
-from deep.model.adaptation._prior import intercept_at, profile_of
+from deep.model._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
+from deep.model._misfit import NO_CORRECTION, Misfit, learn_misfit
+from deep.model._prior import intercept_at, profile_of
 
 SIGNIFICANCE = 0.05
 """The test flags this share of datasets like the training datasets by chance."""

@@ -12,14 +12,20 @@ from deep._util.checks import AnyVotes, Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import chain, linear
-from deep.model.adaptation import Belief, FixedPrior, Misfit
-from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
-from deep.model.linear import LabeledRows
+from deep.model import _regimes
+from deep.model._answers import LEAST_SCALE, AnswerMap
+from deep.model._average import LabeledRows
+from deep.model._blend import Blend, Part, VoteSum
+from deep.model._correction import Belief
+from deep.model._misfit import Misfit
+from deep.model._model import Model
+from deep.model._prior import FixedPrior
+from deep.model._regimes import SharedWork
+from deep.model._scores import BALANCED, TIE
+from deep.model._table import TRAINING_ROWS, row_fingerprints, select_columns
+from deep.model._training import MapLike, enough_for_folds
+from deep.model._unlabeled import fit_unlabeled
 from deep.model.options import ChainOptions, Weighting
-from deep.model.regimes import _regimes
-from deep.model.regimes._regimes import SharedWork
-from deep.model.score import BALANCED, TIE, Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
 
@@ -40,7 +46,7 @@ def fit(
     decide: str | None = None,
     random_state: int = 0,
     provenance: Mapping[str, object] | None = None,
-    run: chain.MapLike = map,
+    run: MapLike = map,
 ) -> Model:
     """Learn how to turn votes into P(consistent), from whatever labels there are.
 
@@ -195,11 +201,11 @@ FEW = "Too few labeled rows or documents of a class: P comes from agreement, cor
 
 def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
-    answer_map = None if votes.answers is None else linear.AnswerMap.fit(votes, labeled=False)
+    answer_map = None if votes.answers is None else AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
     if answer_map is not None and votes.answers is not None:
         shares = (answer_map(votes.answers) + 1) / 2
-    fitted = linear.fit_unlabeled(
+    fitted = fit_unlabeled(
         shares,
         voter_names=votes.voter_names,
         groups=votes.document_ids,
@@ -247,7 +253,7 @@ def _check_directions(votes: VoteMatrix) -> None:
         answers = answers[comparable]
         beside = votes.labels[comparable] if by_labels else np.nanmean(rest[comparable], axis=1)
         # A judge that says one thing has no correlation: dividing by its spread of 0 would give NaN.
-        varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
+        varies = min(np.ptp(answers), np.ptp(beside)) > LEAST_SCALE
         r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
         # Of unrelated answers r has a standard error of 1 / sqrt(n), so this is how many of them r lies from 0.
         result[j] = r * np.sqrt(len(answers)), r
@@ -277,7 +283,7 @@ def _fit_on_target_alone(
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     # Fewer than five rows of a class leave a fold without one, and nothing could be compared on rows left out.
-    if not chain.enough_for_folds(rows):
+    if not enough_for_folds(rows):
         model = fit_votes(votes, provenance, random_state=random_state).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
         return _deciding(adapted, None, rows.votes, by_votes=True)

@@ -13,7 +13,7 @@ from deep._util.columns import Hashes, mixed
 from deep._util.odds import expit, fit_logistic
 from deep._util.scales import votes_of
 from deep.features import distinct_patterns
-from deep.model.linear._answers import AnswerMap
+from deep.model._answers import AnswerMap
 from deep.records import VoteMatrix
 
 

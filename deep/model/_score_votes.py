@@ -15,25 +15,41 @@ from deep._util.checks import Floats
 from deep._util.columns import PlainCsvWriter
 from deep._util.entry_points import WRITER, load_part
 from deep._util.files import JsonObject, whole_file
-from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
-from deep.exceptions import InputError
-from deep.model import score
-from deep.model.adaptation import MIN_BATCH, PriorEstimate, contexts_of_means
-from deep.model.file._model import Model
-from deep.model.file._table import (
-    dataset_codes,
-    in_order,
-    match_columns,
-    other_columns,
-    rows_by_dataset,
-    scales_of_columns,
+from deep.datasets import (
+    VOTE_COLUMNS,
+    VoteRows,
+    iter_votes,
+    join_scores,
+    read_scores,
+    read_texts,
+    table_columns,
 )
+from deep.exceptions import InputError
+from deep.model import _table
+from deep.model._blend import Evidence
+from deep.model._model import Model
+from deep.model._prior import MIN_BATCH, PriorEstimate, contexts_of_means
+from deep.model._scores import ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS, DecisionRule, schema_of
+from deep.model._table import VotesLike
 from deep.model.options import ScoreOptions
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
+
+
+def votes_of(model: Model, votes: VotesLike) -> VoteMatrix:
+    """Return votes as a matrix, for what takes no array of them.
+
+    Raises
+    ------
+    InputError
+        `model` is none, or `votes` are not votes.
+    """
+    if not hasattr(model, "voters"):
+        raise InputError(f"`model` must be a Model. Got {type(model).__name__}. Read its file: deep.load(path).")
+    return datasets.as_votes(_table.votes_of_voters(model.voters, votes, model.scales))
 
 
 def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMatrix:
@@ -90,15 +106,15 @@ def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], optio
         if name := next((name for name in model.score_names if name in table_columns([str(soft)])), None):
             raise InputError(f"`scores` must be given: {name!r} was fitted on its scores. Add `--scores {soft}`.")
     beside = [name for name in model.score_names if scores and name in table_columns(scores)]
-    ignored = set(other_columns(model.voters, list(paths))) if scores else set()
+    ignored = set(_table.other_columns(model.voters, list(paths))) if scores else set()
     names = [*(name for name in columns if name not in ignored and name not in beside), *beside]
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
-    positions = match_columns(model.voters, names, **matching)
+    positions = _table.match_columns(model.voters, names, **matching)
     read = list(dict.fromkeys(names[column] for column in positions if column is not None))
     place = [None if column is None else read.index(names[column]) for column in positions]
-    scales = scales_of_columns(model.voters, read, model.scales)
+    scales = _table.scales_of_columns(model.voters, read, model.scales)
     for rows in iter_votes(paths, read, scales=scales, scores=scores, score_names=beside):
-        yield replace(rows, answers=in_order(rows.answers, place))
+        yield replace(rows, answers=_table.in_order(rows.answers, place))
 
 
 @dataclass(frozen=True)
@@ -108,7 +124,7 @@ class ScoredFile:
     n: int
     priors: dict[str, PriorEstimate]
     thresholds: dict[str, float]
-    rule: score.DecisionRule
+    rule: DecisionRule
 
     @property
     def sentence(self) -> str:
@@ -172,7 +188,7 @@ def score_file(
             sums[name] = sums[name] + total if name in sums else total
         batches = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
         contexts = batches if model.target is None else dict.fromkeys(sums, model.contexts)
-        schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS, score.TEXT_COLUMNS if with_texts else {})
+        schema = schema_of(ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS if with_texts else {})
         with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
             for table in ahead(partial(_score_table, model, contexts, options.prior), _pieces(rows)):
                 whole = _beside_texts(paths, table) if with_texts else table
@@ -227,9 +243,9 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     import pyarrow as pa
 
     evidence, where = model.evidence(rows.answers)
-    names, dataset_of = dataset_codes(rows.datasets)
+    names, dataset_of = _table.dataset_codes(rows.datasets)
     sums: list[Sums] = []
-    for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
+    for name, at in zip(names, _table.rows_by_dataset(dataset_of, len(names)), strict=True):
         own = where[at]
         sums.append((name, len(own), evidence.sums(own)))
     items = [rows.datasets, rows.item_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
@@ -237,7 +253,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     evidence_columns = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
     present = {name: values for name, values in evidence_columns.items() if values is not None}
     types = {name: pa.from_numpy_dtype(values.dtype) for name, values in present.items()}
-    schema = pa.schema([*score.schema_of(score.ITEM_COLUMNS), *types.items()])
+    schema = pa.schema([*schema_of(ITEM_COLUMNS), *types.items()])
     return pa.table([*items, *present.values()], schema=schema), sums
 
 
@@ -266,15 +282,15 @@ def _score_table(model: Model, contexts: Mapping[str, Floats], prior: float | No
     """Return the scores of a piece, whose datasets have these contexts."""
     import pyarrow as pa
 
-    names, dataset_of = dataset_codes(piece["dataset"])
-    arrays = {name: piece[name].to_numpy() for name in piece.column_names[len(score.ITEM_COLUMNS) :]}
+    names, dataset_of = _table.dataset_codes(piece["dataset"])
+    arrays = {name: piece[name].to_numpy() for name in piece.column_names[len(ITEM_COLUMNS) :]}
     codes = arrays.pop("pattern", None)
-    evidence = score.Evidence(**arrays) if codes is None else model.every_pattern
-    rows = rows_by_dataset(dataset_of, len(names))
+    evidence = Evidence(**arrays) if codes is None else model.every_pattern
+    rows = _table.rows_by_dataset(dataset_of, len(names))
     columns = model.columns_at([(contexts[n], at) for n, at in zip(names, rows, strict=True)], prior, evidence, codes)
-    scores = [score.SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
-    schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS)
-    return pa.table([*piece.columns[: len(score.ITEM_COLUMNS)], *scores], schema=schema)
+    scores = [SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
+    schema = schema_of(ITEM_COLUMNS, SCORE_COLUMNS)
+    return pa.table([*piece.columns[: len(ITEM_COLUMNS)], *scores], schema=schema)
 
 
 def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
@@ -283,7 +299,7 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
 
     keys = list(zip(table["dataset"].to_pylist(), table["item_id"].to_pylist(), strict=True))
     result = read_texts(list(paths), keys).examples
-    for name in score.TEXT_COLUMNS:
+    for name in TEXT_COLUMNS:
         texts = [getattr(result[key], name) if key in result else None for key in keys]
         table = table.append_column(name, pa.array(texts, pa.string()))
     return table
@@ -309,7 +325,7 @@ def writer(
 
         unlike = {
             "item_id",
-            *score.TEXT_COLUMNS,
+            *TEXT_COLUMNS,
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
         dictionaries = [name for name in schema.names if name not in unlike]
