@@ -153,7 +153,8 @@ def fit_asked(
         checks.check_consistent_length(groups, n, "groups")
     checks.check_seed(random_state)
     checks.check_some_votes(votes.votes)
-    origin, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
+    work = replace(work, random_state=random_state, provenance=provenance or {})
+    names, is_labeled = votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
     # Some labels of the only dataset can be no training data: they are taken for a sample of the user's own.
@@ -167,7 +168,7 @@ def fit_asked(
     if not is_training.any():
         if options.asked:
             raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
-        return _fit_on_target_alone(votes, target, origin, share, random_state, decide)
+        return _fit_on_target_alone(votes, target, share, decide, work)
 
     # A copy of ten million rows would double the memory, so select only if something is left out.
     every = bool(is_training.all())
@@ -177,10 +178,10 @@ def fit_asked(
     if groups is not None:
         groups = groups[is_training]
     if options.asked and own is None:
-        model = _regimes.fit_chosen_chain(training, options, origin, groups, random_state, work)
+        model = _regimes.fit_chosen_chain(training, options, groups, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
-        model = _regimes.fit_stack_or_average(training, groups, origin, own, random_state, work)
+        model = _regimes.fit_stack_or_average(training, groups, own, work)
     # Joined before labels of the target correct the model: after that a belief is refused.
     model = model.believing(share)
     if target is None:
@@ -199,7 +200,7 @@ NONE = "No row is labeled: P comes from agreement alone, and its error is unknow
 FEW = "Too few labeled rows or documents of a class: P comes from agreement, corrected by the labels."
 
 
-def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
     answer_map = None if votes.answers is None else AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
@@ -209,7 +210,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         shares,
         voter_names=votes.voter_names,
         groups=votes.document_ids,
-        random_state=random_state,
+        random_state=work.random_state,
         are_shares=answer_map is not None,
     )
     blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
@@ -225,7 +226,7 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
         _regimes.training_cells(unlabeled),
         {"ensembler": "Votes", "found": fitted.method},
         method="votes",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
         answer_map=answer_map,
     )
@@ -270,24 +271,19 @@ def _check_directions(votes: VoteMatrix) -> None:
 
 
 def _fit_on_target_alone(
-    votes: VoteMatrix,
-    target: str | None,
-    provenance: Mapping[str, object],
-    share: Belief | str | None,
-    random_state: int,
-    decide: str | None,
+    votes: VoteMatrix, target: str | None, share: Belief | str | None, decide: str | None, work: SharedWork
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
-        model = fit_votes(votes, provenance, random_state=random_state).believing(share)
+        model = fit_votes(votes, work).believing(share)
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     # Fewer than five rows of a class leave a fold without one, and nothing could be compared on rows left out.
     if not enough_for_folds(rows):
-        model = fit_votes(votes, provenance, random_state=random_state).believing(share)
+        model = fit_votes(votes, work).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
         return _deciding(adapted, None, rows.votes, by_votes=True)
-    model = _regimes.fit_own_labels(rows, provenance, random_state=random_state).believing(share)
+    model = _regimes.fit_own_labels(rows, work).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
 

@@ -1,7 +1,7 @@
 """The five fits, from rows to a model by `finish`: a stack, an average, votes alone, own labels, a chain asked for."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from deep.model._model import Model
 from deep.model._prior import FixedPrior, LearnedPrior, PriorEstimate, PriorRule, context_weight, learn_line, profile_of
 from deep.model._search import Candidate, Chain, chain_tasks, fit_chain, predict_left_out, recommend, search, task_seed
 from deep.model._share import PLAIN, POWERED, Share, estimate_share
-from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Table, look_up, pattern_grid, voters_of
+from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Table, Voter, look_up, pattern_grid
 from deep.model._training import ChainSpec, InnerFolds, KeptCells, MapLike
 from deep.model.options import AVERAGE, STACK, UNCALIBRATED, ChainOptions
 from deep.records import VoteMatrix
@@ -79,8 +79,9 @@ def finish(
     metrics = next(iter(scores.values()), {})
     means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
 
-    licences = provenance.get("licences")
-    licence_of = licences if isinstance(licences, Mapping) else {}
+    licence_of, details_of = (
+        entries if isinstance(entries := provenance.get(key), Mapping) else {} for key in ("licences", "voters")
+    )
     labeled = method != "votes"  # whose cells are counted under label 0
     datasets = {
         name: {
@@ -101,7 +102,7 @@ def finish(
         "provenance": {name: value for name, value in provenance.items() if name not in ("licences", "voters")},
     }
     return Model(
-        voters=voters_of(cells.voter_names, provenance),
+        voters=tuple(Voter(name, details_of.get(name, {})) for name in cells.voter_names),
         method=method,
         blend=blend,
         prior_rule=prior_rule,
@@ -160,7 +161,7 @@ def training_cells(votes: VoteMatrix) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class SharedWork:
-    """Work that several fits share, and how it is done.
+    """Work that several fits share, how it is done, and what every regime takes with it into its model.
 
     Parameters
     ----------
@@ -172,35 +173,34 @@ class SharedWork:
         Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
         Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+    random_state : int, default=0
+        Seed of all draws; :func:`fit_asked` sets it.
+    provenance : mapping, optional
+        `voters` by name, `licences` by dataset, and whatever else is known; :func:`fit_asked` sets it.
     """
 
     groups: npt.ArrayLike | None = None
     fits: "stack.Fits | None" = None
     searched: "Sequence[Candidate] | None" = None
     run: MapLike = map
+    random_state: int = 0
+    provenance: Mapping[str, object] = field(default_factory=dict)
 
 
-def fit_stack_or_average(
-    votes: VoteMatrix,
-    groups: Texts,
-    provenance: Mapping[str, object],
-    own: str | None,
-    random_state: int,
-    work: SharedWork,
-) -> Model:
+def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work: SharedWork) -> Model:
     """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     n, least = len(numbered(groups)[0]), MIN_DATASETS
     if own == STACK and n < least:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
     if own == AVERAGE or n < least:
-        return fit_few(votes, groups, provenance, answer_map, random_state=random_state)
+        return fit_few(votes, groups, answer_map, work)
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
     rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
     # Members that another stack has fitted to the same rows are taken as they are.
-    fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
-    fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
+    fits = work.fits or stack.share_fits(rows, names, random_state=work.random_state, run=work.run).without()
+    fitted = stack.Stack(random_state=work.random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
     sampled = answer_map is not None and len(votes.labels) > _average.MOST_ROWS
     notes = [
@@ -217,21 +217,14 @@ def fit_stack_or_average(
         training_cells(votes),
         {"ensembler": "Stack", "weights": fitted.weights_, "inner": inner},
         method="stack",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[note for note in notes if note],
         answer_map=answer_map,
         context_weight=context_weight(n),
     )
 
 
-def fit_few(
-    votes: VoteMatrix,
-    groups: Texts,
-    provenance: Mapping[str, object],
-    answer_map: AnswerMap | None,
-    *,
-    random_state: int,
-) -> Model:
+def fit_few(votes: VoteMatrix, groups: Texts, answer_map: AnswerMap | None, work: SharedWork) -> Model:
     """Average three simple ways to add up votes, without any choice, and draw up the model."""
     names, rows = np.unique(groups), LabeledRows.of(votes, groups, answer_map)
     datasets = [rows.only(group) for group in rows.present()]
@@ -246,7 +239,7 @@ def fit_few(
         averages = [_average.fit_average(_average.in_order(rows.without(group))) for group in rows.present()]
         honest = [(one, average.log_odds(one.features)) for one, average in zip(datasets, averages, strict=True)]
     elif _training.enough_for_folds(votes):
-        folds = _training.row_folds(votes, random_state)
+        folds = _training.row_folds(votes, work.random_state)
         log_odds = np.empty(len(folds))
         for fold in np.unique(folds):
             average = _average.fit_average(_average.in_order(rows.rows(folds != fold)))
@@ -272,7 +265,7 @@ def fit_few(
         training_cells(votes),
         {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]},
         method="average",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[note],
         answer_map=answer_map,
         context_weight=in_context,
@@ -312,13 +305,13 @@ def _candidates(rows: LabeledRows) -> dict[str, Callable[[LabeledRows], Linear]]
     return {name: fit for name, fit in CANDIDATES.items() if name != "naive-bayes" or not rows.evidence.shape[1]}
 
 
-def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
     rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)
-    folds = _training.row_folds(labeled, random_state)
+    folds = _training.row_folds(labeled, work.random_state)
     losses = {key: _losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
     # The candidate is chosen on all folds; how good such a choice is, `_nested` tells on rows that it did not see.
     best = _choose(losses, folds)
@@ -356,7 +349,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         training_cells(labeled),
         {"ensembler": best, "log_loss": {key: float(np.mean(values)) for key, values in losses.items()}},
         method="own-labels",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[note],
         answer_map=answer_map,
         target=name,
@@ -419,15 +412,12 @@ def chain_model(
     best: "Candidate",
     fold_cells: KeptCells,
     recipe: str,
-    provenance: Mapping[str, object],
-    *,
-    random_state: int,
-    run: MapLike = map,
-    notes: Sequence[str] = (),
+    work: SharedWork,
+    notes: Sequence[str],
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
     # The same seed as in the search, or the chain that is saved would not be the one that was chosen.
-    seed = task_seed(best.ensembler, best.subset.columns, recipe, random_state)
+    seed = task_seed(best.ensembler, best.subset.columns, recipe, work.random_state)
     spec = ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
     fitted, cells = fit_chain(spec, fold_cells.training()), fold_cells.by_dataset
     few = len(best.prompts) <= MAX_TABLE_VOTERS
@@ -441,7 +431,7 @@ def chain_model(
     enough = fold_cells.n_units >= MIN_DATASETS
     log_odds: Iterable[Floats]
     if enough:
-        by_unit = predict_left_out(spec, fold_cells, patterns, run)
+        by_unit = predict_left_out(spec, fold_cells, patterns, work.run)
         left_out = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
         log_odds = logit(left_out[:, fold_cells.units]).T
     else:
@@ -475,7 +465,7 @@ def chain_model(
         cells,
         _parts_of(best, fitted),
         method="chain",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[*notes, *([] if enough else [FEW_DATASETS.format(fold_cells.n_units)])],
     )
 
@@ -513,21 +503,14 @@ def _parts_of(best: "Candidate", fitted: "Chain") -> dict[str, object]:
 SIZES: tuple[int | str, ...] = (3, 5, 9)
 
 
-def fit_chosen_chain(
-    votes: VoteMatrix,
-    options: ChainOptions,
-    provenance: Mapping[str, object],
-    groups: Texts | None,
-    random_state: int,
-    work: SharedWork,
-) -> Model:
+def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | None, work: SharedWork) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
     name = check_choice(options.recipe or "deep", _training.RECIPES, "recipe")
     recipe = _training.RECIPES[name]
     default = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)
     calibrators = _names(options.calibrator or default, (*calibration.CALIBRATOR_NAMES, UNCALIBRATED), "calibrator")
     ensemblers = _names(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
-    folds = _training.inner_folds(votes, recipe, random_state=random_state)
+    folds = _training.inner_folds(votes, recipe, random_state=work.random_state)
     if groups is not None and folds.group_by == "dataset":
         folds = InnerFolds(_training.grouped(numbered(groups)[1], _training.chain_limit(votes)), folds.group_by)
     training = _training.collapse_folds(votes, folds, options.weighting or recipe.weighting)
@@ -540,7 +523,7 @@ def fit_chosen_chain(
             ensemblers=ensemblers,
             calibrators=calibrators,
             selector=options.selector or "auto",
-            random_state=random_state,
+            random_state=work.random_state,
         )
         searched = search(tasks, training.cells.patterns, work.run)
     else:
@@ -553,7 +536,7 @@ def fit_chosen_chain(
         else None
     )
     notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
-    return chain_model(best, training_cells, name, provenance, random_state=random_state, run=work.run, notes=notes)
+    return chain_model(best, training_cells, name, work, notes)
 
 
 def _names(names: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:

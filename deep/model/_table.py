@@ -211,13 +211,6 @@ class Voter:
         return parse_voter(self.name).model
 
 
-def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:
-    """Return the voters of these names, with their details in a fit's provenance."""
-    details = provenance.get("voters")
-    details_of = details if isinstance(details, Mapping) else {}
-    return tuple(Voter(name, details_of.get(name, {})) for name in names)
-
-
 def match_columns(
     voters: Sequence[Voter], columns: Sequence[str], *, allow_mismatch: bool = False, allow_missing: bool = False
 ) -> list[int | None]:
