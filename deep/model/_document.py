@@ -1,8 +1,7 @@
 """The model file: a table of its keys, and the JSON that it is written as; docs/model-file.md describes both."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata
@@ -23,8 +22,7 @@ from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model import _kinds
-from deep.model._answers import AnswerMap
-from deep.model._average import Linear
+from deep.model._average import AnswerMap, Linear
 from deep.model._blend import Blend, Part, Trees, VoteForest, VoteSum
 from deep.model._correction import Belief, BelievedPrior, Correction
 from deep.model._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record
@@ -412,8 +410,12 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         if field.since > content["schema_version"]:
             values[field.key] = field.default
             continue
-        with _key_named(field.key):
+        try:
             values[field.key] = field.kind.read(content[field.key], field.key, values)
+        except KeyError as error:
+            raise KeyError(*dict.fromkeys([*error.args, field.key])) from None
+        except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"{field.key!r} is wrong, {error}") from None
     parts = values["parts"].parts
     chains = [isinstance(part.scorer, ChainScorer) for part in parts]
     expect(chains == [True] if values["method"] == "chain" else not any(chains), "parts must fit the method")
@@ -423,17 +425,6 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
     report = {field.key: values[field.key] for field in FIELDS if field.attribute == "fit_report"}
     own = {field.attribute or field.key: values[field.key] for field in FIELDS if field.attribute != "fit_report"}
     return {**own, "fit_report": report}
-
-
-@contextmanager
-def _key_named(key: str) -> Iterator[None]:
-    """Say in which key of the file something is wrong."""
-    try:
-        yield
-    except KeyError as error:
-        raise KeyError(*dict.fromkeys([*error.args, key])) from None
-    except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{key!r} is wrong, {error}") from None
 
 
 def checksum(content: Mapping[str, object]) -> str:

@@ -13,8 +13,7 @@ from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
 from deep.model import _regimes
-from deep.model._answers import LEAST_SCALE, AnswerMap
-from deep.model._average import LabeledRows
+from deep.model._average import LEAST_SCALE, AnswerMap, LabeledRows
 from deep.model._blend import Blend, Part, VoteSum
 from deep.model._correction import Belief
 from deep.model._misfit import Misfit

@@ -18,8 +18,7 @@ from deep._util.scales import Scale
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_rows
 from deep.model import _table
-from deep.model._answers import AnswerMap
-from deep.model._average import Rows
+from deep.model._average import AnswerMap, Rows
 from deep.model._blend import NOTHING, Blend, Contribution, Evidence, contributions, strongest_votes
 from deep.model._correction import Belief, Correction, JudgeColumns
 from deep.model._document import check_prior, model_values, write_document

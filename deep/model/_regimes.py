@@ -16,8 +16,7 @@ from deep._util.scales import scale_sentence
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model import _average, _training
-from deep.model._answers import AnswerMap
-from deep.model._average import LabeledRows, Linear, Rows
+from deep.model._average import AnswerMap, LabeledRows, Linear, Rows
 from deep.model._blend import Blend, Part, VoteSum
 from deep.model._correction import FewLabels
 from deep.model._document import library_versions

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from deep.integrations.engines import BatchScorer
-from deep.model import ScoreOptions, _score_votes, load, pattern_grid, score_file
+from deep.model import ScoreOptions, _files, load, pattern_grid, score_file
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import table_of
@@ -50,8 +50,8 @@ def test_files_and_frames_give_the_same(kind, size, tmp_path, monkeypatch):
     votes, _ = new_rows(model)
     frame = model.score_frame(votes)
     votes.to_frame().to_parquet(tmp_path / "votes.parquet")
-    read = _score_votes.iter_votes
-    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=size, **given))
+    read = _files.iter_votes
+    monkeypatch.setattr(_files, "iter_votes", lambda *args, **given: read(*args, size=size, **given))
     score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
     same(pd.read_parquet(tmp_path / "scores.parquet"), frame)
 

@@ -250,7 +250,7 @@ def test_a_key_of_a_later_schema_has_its_default_in_earlier_files(model, tmp_pat
     version = _document.SCHEMA_VERSION + 1
     field = replace(notes, key="remarks", since=version, default=["none"])
     monkeypatch.setattr(_document, "FIELDS", (*_document.FIELDS, field))
-    for module in ("_document", "_load"):
+    for module in ("_document", "_files"):
         monkeypatch.setattr(f"deep.model.{module}.SCHEMA_VERSION", version)
     (tmp_path / "model.json").write_text(json.dumps(earlier))
     old = load(tmp_path / "model.json")

@@ -6,7 +6,7 @@ import pytest
 
 from deep.datasets import _tables, join_scores, read_votes
 from deep.exceptions import InputError
-from deep.model import ScoreOptions, _score_votes, score_file
+from deep.model import ScoreOptions, _files, score_file
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 
@@ -42,8 +42,8 @@ def scored(path):
 @pytest.fixture
 def in_small_pieces(monkeypatch):
     """Read 7 rows of a table at a time."""
-    read = _score_votes.iter_votes
-    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
+    read = _files.iter_votes
+    monkeypatch.setattr(_files, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
 
 
 def expected(model, votes, soft, **options):

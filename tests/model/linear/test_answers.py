@@ -6,7 +6,7 @@ from scipy.special import logit
 
 from deep._util.scales import Scale
 from deep.model import AnswerMap
-from deep.model._answers import MAX_KNOTS
+from deep.model._average import MAX_KNOTS
 from deep.records import VoteMatrix
 
 
