@@ -480,10 +480,6 @@ class Belief:
         check_kind(share, (str, Belief), "share", "two shares, as in '60-80%' or '0.6-0.8'")
         return cls.parse(share) if isinstance(share, str) else share
 
-    def joined_to(self, rule: PriorRule) -> "BelievedPrior":
-        """Return a rule joined to the belief, in place of an earlier one."""
-        return BelievedPrior(rule.rule if isinstance(rule, BelievedPrior) else rule, self)
-
     @staticmethod
     def check_rule(rule: PriorRule, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None = None) -> None:
         """Raise where labels of a dataset contradict the belief that a rule is joined to, if any."""

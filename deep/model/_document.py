@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata
@@ -46,10 +47,8 @@ def library_versions() -> dict[str, str]:
     """Return the versions of Python, deep and the libraries that a fit depends on."""
     result = {"deep": __version__, "python": python_version()}
     for name in LIBRARIES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             result[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return result
 
 

@@ -23,7 +23,6 @@ from deep.model._regimes import SharedWork
 from deep.model._scores import BALANCED, TIE
 from deep.model._table import TRAINING_ROWS, row_fingerprints, select_columns
 from deep.model._training import MapLike, enough_for_folds
-from deep.model._unlabeled import fit_unlabeled
 from deep.model.options import ChainOptions, Weighting
 from deep.records import VoteMatrix
 
@@ -190,9 +189,6 @@ def fit_asked(
     return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
-# Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label.
-MISFIT = ((1.0, 0.0), (0.0, 0.15))
-
 RELATIVE = "P without labels is relative; ten labels show its level."
 
 NONE = "No row is labeled: P comes from agreement alone, and its error is unknown."
@@ -201,6 +197,8 @@ FEW = "Too few labeled rows or documents of a class: P comes from agreement, cor
 
 def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
+    from deep.model._unlabeled import MISFIT, fit_unlabeled  # SciPy, which fits by labels do without
+
     answer_map = None if votes.answers is None else AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
     if answer_map is not None and votes.answers is not None:
@@ -218,7 +216,7 @@ def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
     return _regimes.finish(
         blend,
         FixedPrior(replace(fitted.prior, warning=RELATIVE)),
-        Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
+        Misfit(np.array([0.0, 1.0]), np.diag(MISFIT), 0),
         _regimes.mean_contexts(blend, [LabeledRows.of(votes, None, answer_map)]),
         {},
         [],

@@ -20,7 +20,7 @@ from deep.features import Cells, distinct_rows
 from deep.model import _table
 from deep.model._average import AnswerMap, Rows
 from deep.model._blend import NOTHING, Blend, Contribution, Evidence, contributions, strongest_votes
-from deep.model._correction import Belief, Correction, JudgeColumns
+from deep.model._correction import Belief, BelievedPrior, Correction, JudgeColumns
 from deep.model._document import check_prior, model_values, write_document
 from deep.model._misfit import LeftOut, Misfit
 from deep.model._prior import FixedPrior, PriorEstimate, PriorRule, contexts_of_means, share_of_batch
@@ -488,7 +488,9 @@ class Model:
             return self
         if self.correction is not None:
             raise InputError(f"`share` must be given with a model that no labels have corrected. Got {share!r}.")
-        return replace(self, prior_rule=Belief.of(share).joined_to(self.prior_rule))
+        # A belief takes the place of an earlier one.
+        panel = self.prior_rule.rule if isinstance(self.prior_rule, BelievedPrior) else self.prior_rule
+        return replace(self, prior_rule=BelievedPrior(panel, Belief.of(share)))
 
     def explain(self, votes: Sequence[float] | Mapping[str, float]) -> list[Contribution]:
         """Return the contribution of each vote of one row to the log-odds of P(consistent).

@@ -23,8 +23,6 @@ from deep.model._document import library_versions
 from deep.model._misfit import MIN_DATASETS, LeftOut, LeftOutRows, Misfit, learn_misfit
 from deep.model._model import Model
 from deep.model._prior import FixedPrior, LearnedPrior, PriorEstimate, PriorRule, context_weight, learn_line, profile_of
-from deep.model._search import Candidate, Chain, chain_tasks, fit_chain, predict_left_out, recommend, search, task_seed
-from deep.model._share import PLAIN, POWERED, Share, estimate_share
 from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Table, Voter, look_up, pattern_grid
 from deep.model._training import ChainSpec, InnerFolds, KeptCells, MapLike
 from deep.model.options import AVERAGE, STACK, UNCALIBRATED, ChainOptions
@@ -32,6 +30,7 @@ from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from deep.model import stack
+    from deep.model._search import Candidate, Chain
 
 
 def finish(
@@ -123,13 +122,13 @@ def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
     weights = np.concatenate([one.ones, one.zeros])
     positive = weights > 0
     y, twice, w = label[positive], np.tile(p, 2)[positive], weights[positive]
-    metrics = calibration.evaluate(y, twice, sample_weight=w, n_bins=calibration.DEFAULT_BINS, n_draws=0)
-    balanced = calibration.balanced_accuracy(y, np.tile(uniform >= 0, 2)[positive], sample_weight=w)
+    decided = np.tile(uniform >= 0, 2)[positive]
+    bins = {"n_bins": calibration.DEFAULT_BINS, "n_draws": 0}
+    metrics = calibration.evaluate(y, twice, sample_weight=w, y_decision=decided, **bins)
     rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
     # ECE of a perfect P is not 0: beside each ECE stands what chance alone leads to on so many rows.
-    floor = calibration.ece_noise_floor(p, n_bins=calibration.DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
-    rest = {name: metrics[name] for name in ("auroc", "log_loss", "ece")}
-    return {"balanced_accuracy": balanced, **rest, "ece_floor": floor}
+    floor = calibration.ece_noise_floor(p, sample_weight=rows, **bins).mean
+    return {name: metrics[name] for name in ("balanced_accuracy", "auroc", "log_loss", "ece")} | {"ece_floor": floor}
 
 
 def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
@@ -198,7 +197,7 @@ def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work
 
     rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
     # Members that another stack has fitted to the same rows are taken as they are.
-    fits = work.fits or stack.share_fits(rows, names, random_state=work.random_state, run=work.run).without()
+    fits = work.fits or stack.fit_shared(rows, names, random_state=work.random_state, run=work.run).without()
     fitted = stack.Stack(random_state=work.random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
     sampled = answer_map is not None and len(votes.labels) > _average.MOST_ROWS
@@ -306,6 +305,8 @@ def _candidates(rows: LabeledRows) -> dict[str, Callable[[LabeledRows], Linear]]
 
 def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
+    from deep.model._share import PLAIN, POWERED, Share, estimate_share
+
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
@@ -415,6 +416,8 @@ def chain_model(
     notes: Sequence[str],
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
+    from deep.model._search import fit_chain, predict_left_out, task_seed
+
     # The same seed as in the search, or the chain that is saved would not be the one that was chosen.
     seed = task_seed(best.ensembler, best.subset.columns, recipe, work.random_state)
     spec = ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
@@ -504,6 +507,8 @@ SIZES: tuple[int | str, ...] = (3, 5, 9)
 
 def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | None, work: SharedWork) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
+    from deep.model._search import chain_tasks, recommend, search  # every calibrator and selector with it
+
     name = check_choice(options.recipe or "deep", _training.RECIPES, "recipe")
     recipe = _training.RECIPES[name]
     default = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)

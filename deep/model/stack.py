@@ -231,7 +231,7 @@ class Stack(BaseEstimator):
         """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
         members = self._names(train)
         if fits is None:
-            fits = share_fits(train, names, members=members, random_state=self.random_state).without()
+            fits = fit_shared(train, names, members=members, random_state=self.random_state).without()
         held = [_score_dataset(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
         # Each member stands in twice, with the mean of its dataset and without: which of them transfers is a question
         # to the losses.
@@ -439,7 +439,8 @@ class SharedFits:
     --------
     >>> from deep.datasets import simulate_votes
     >>> votes = simulate_votes(0)
-    >>> shared = fit_shared(votes.votes, votes.labels, groups=votes.datasets, targets=votes.dataset_names)
+    >>> rows, names = labeled_rows(votes.votes, votes.labels, votes.datasets)
+    >>> shared = fit_shared(rows, names, targets=votes.dataset_names)
     >>> len(shared.fitted)
     10
     >>> sorted(shared.without("aggrefact-xsum"), key=str)
@@ -457,11 +458,9 @@ class SharedFits:
 
 
 def fit_shared(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
+    rows: LabeledRows,
+    names: Mapping[int, str],
     *,
-    groups: npt.ArrayLike,
-    answer_map: AnswerMap | None = None,
     targets: Sequence[str] = (),
     members: Sequence[str] | None = None,
     random_state: int = 0,
@@ -473,8 +472,8 @@ def fit_shared(
 
     Parameters
     ----------
-    X, y, groups, answer_map
-        As in :meth:`deep.model.Stack.fit`.
+    rows, names : LabeledRows, mapping of int to str
+        As :func:`labeled_rows` checks and names them.
     targets : sequence of str
         Each is left out of a stack of its own; none: one stack of all datasets.
     members : sequence of str, optional
@@ -489,20 +488,6 @@ def fit_shared(
     InputError
         The datasets are too few, or so many that they are not left out one by one and cannot be shared.
     """
-    rows, names = labeled_rows(X, y, groups, None, answer_map)
-    return share_fits(rows, names, targets=targets, members=members, random_state=random_state, run=run)
-
-
-def share_fits(
-    rows: LabeledRows,
-    names: Mapping[int, str],
-    *,
-    targets: Sequence[str] = (),
-    members: Sequence[str] | None = None,
-    random_state: int = 0,
-    run: MapLike = map,
-) -> SharedFits:
-    """Fit the members as :func:`fit_shared`, on rows that :func:`labeled_rows` has checked; names by dataset."""
     code = {name: position for position, name in names.items()}
     unknown = sorted(set(targets) - set(code))
     if unknown:
