@@ -31,9 +31,7 @@ from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, fit_a
 from deep.experiments.few_datasets import transfer_metrics as measures
 from deep.experiments.loo import Baseline
 from deep.features import distinct_patterns
-from deep.model import LabeledRows, LearnedPrior, Scores, fit_best_judge
-from deep.model.adaptation import AcrossPanels
-from deep.model.linear import fit_average
+from deep.model import AcrossPanels, LabeledRows, LearnedPrior, Scores, fit_average, fit_best_judge
 from deep.records import VoteMatrix
 
 PANELS = {

@@ -28,7 +28,7 @@ from deep.datasets import join_scores, read_scores, read_votes
 from deep.evaluate import hold_out
 from deep.experiments.few_datasets import StudyPanel, fit_and_score, measurable
 from deep.model import FewLabels
-from deep.model.adaptation._misfit import newton_logistic
+from deep.model._misfit import newton_logistic
 
 Found = dict[str, Any]
 RIVALS = ("logistic regression + Platt", "best judge + Platt", "training prior")

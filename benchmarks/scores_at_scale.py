@@ -228,8 +228,7 @@ def draw_alone(found: list[dict[str, Any]], path: Path) -> None:
 def proof(data: Path, sizes: list[int]) -> list[dict[str, float]]:
     """Return by how much log loss rises where the stack is fitted on samples of real rows."""
     from deep.datasets import join_scores, read_scores, read_votes
-    from deep.model import fit
-    from deep.model.linear import sample_rows
+    from deep.model import fit, sample_rows
 
     tables = data / "llm_aggrefact"
     votes = read_votes(str(tables / "votes.parquet"))

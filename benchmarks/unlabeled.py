@@ -23,8 +23,7 @@ from deep._util.odds import at_prior, expit
 from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene, LabelModel, MajorityLabelVoter
-from deep.model import Unlabeled, fit_unlabeled
-from deep.model.linear import _consensus, _unlabeled
+from deep.model import Unlabeled, _consensus, _unlabeled, fit_unlabeled
 
 PANELS = (
     *(f"crowd/votes_{name}.csv" for name in ("RTE", "bluebirds_duck")),

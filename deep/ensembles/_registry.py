@@ -72,11 +72,9 @@ def guest_ensemblers() -> tuple[str, ...]:
 
 def left_out_note() -> str | None:
     """Return the sentence that names the ensemblers whose libraries are not installed; None where all are."""
-    lacking = _lacking()
-    if not lacking:
-        return None
-    names = ", ".join(lacking)
-    return f"Left out because their libraries are not installed: {names}. Run: pip install 'deep-judges[boosting]'."
+    if names := ", ".join(_lacking()):
+        return f"Left out because their libraries are not installed: {names}. Run: pip install 'deep-judges[boosting]'."
+    return None
 
 
 def _lacking() -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from deep import model as adaptation
 from deep._util.checks import Floats, Positions, Votes, numbered
 from deep._util.names import listed, short_names
 from deep._util.scales import numbers_of_votes
@@ -23,7 +24,6 @@ from deep.model import (
     TRAINING_ROWS,
     JointShares,
     Model,
-    adaptation,
     holm,
     joint_shares,
     match_columns,

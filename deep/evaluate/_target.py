@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from deep import calibration, evaluate
+from deep import model as adaptation
 from deep._util.checks import Floats, check_share
 from deep._util.names import resolve_dataset
 from deep.datasets import FILE, join_labels, read_labels, read_votes, read_writers, table_columns
 from deep.exceptions import InputError
-from deep.model import Model, Scores, adaptation, other_columns, row_in_order, scales_of_columns, scores_for
+from deep.model import Model, Scores, other_columns, row_in_order, scales_of_columns, scores_for
 from deep.records import ABSTAIN, VoteMatrix
 
 

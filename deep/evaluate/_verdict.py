@@ -16,7 +16,7 @@ from deep.evaluate._measured import Row, in_percent, mean_interval
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deep.model.adaptation import PriorEstimate
+    from deep.model import PriorEstimate
 
 LOWEST = 5
 """The number of items with the lowest P that a verdict names."""

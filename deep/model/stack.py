@@ -20,10 +20,13 @@ from deep._util.checks import Floats, Weights
 from deep.ensembles import RandomForest
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import adaptation, linear, score
-from deep.model.chain import MapLike, grouped
-from deep.model.linear import AnswerMap, LabeledRows, Linear, Rows
-from deep.model.score import Blend, Part, Scorer, Scores, VoteForest, VoteSum
+from deep.model import _average, _misfit
+from deep.model._average import AnswerMap, LabeledRows, Linear, Rows
+from deep.model._blend import Blend, Part, Scorer, Trees, VoteForest, VoteSum, strongest
+from deep.model._misfit import Alignment, LeftOut, LeftOutRows
+from deep.model._prior import context_weight, learn_line, profile_of
+from deep.model._scores import Scores
+from deep.model._training import MapLike, grouped
 
 # A member makes a scorer of labeled datasets and a seed.
 Member = Callable[[LabeledRows, int], Scorer]
@@ -38,7 +41,7 @@ FOREST_ROWS = 300
 def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
     model = RandomForest(100, max_depth=5, random_state=seed)
     model.fit(train.votes, train.labels, sample_weight=train.balanced())
-    return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
+    return VoteForest(Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
 
 
 def _logistic(train: LabeledRows, columns: list[int]) -> Scorer:
@@ -65,7 +68,7 @@ def _forest(train: LabeledRows, seed: int) -> Scorer:
     rows = train.rows(np.sort(np.concatenate(samples)))
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
     model.fit(np.nan_to_num(rows.evidence), rows.labels, sample_weight=rows.balanced())
-    return VoteForest(score.Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones))
+    return VoteForest(Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones))
 
 
 def _share_of_ones(tree: object) -> Floats:
@@ -75,14 +78,14 @@ def _share_of_ones(tree: object) -> Floats:
 
 # Every member by name.
 MEMBERS: dict[str, Member] = {
-    "best-judge": lambda train, _: VoteSum(linear.fit_best_judge(train)),
-    "best-score": lambda train, _: _logistic(train, score.strongest(train, 1)),
+    "best-judge": lambda train, _: VoteSum(_average.fit_best_judge(train)),
+    "best-score": lambda train, _: _logistic(train, strongest(train, 1)),
     "forest-scores": _forest,
     "forest-votes": _forest_votes,
     "logistic-scores": lambda train, _: _logistic(train, list(range(train.evidence.shape[1]))),
-    "logistic-top-scores": lambda train, _: _logistic(train, score.strongest(train, N_TOP)),
-    "majority": lambda train, _: VoteSum(linear.fit_majority(train)),
-    "ridge-votes": lambda train, _: VoteSum(linear.fit_ridge(train)),
+    "logistic-top-scores": lambda train, _: _logistic(train, strongest(train, N_TOP)),
+    "majority": lambda train, _: VoteSum(_average.fit_majority(train)),
+    "ridge-votes": lambda train, _: VoteSum(_average.fit_ridge(train)),
 }
 
 # Members of a panel whose judges all vote.
@@ -228,7 +231,7 @@ class Stack(BaseEstimator):
         """Learn from rows that :func:`labeled_rows` has checked, with the names of their datasets; `fits` as above."""
         members = self._names(train)
         if fits is None:
-            fits = share_fits(train, names, members=members, random_state=self.random_state).without()
+            fits = fit_shared(train, names, members=members, random_state=self.random_state).without()
         held = [_score_dataset(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
         # Each member stands in twice, with the mean of its dataset and without: which of them transfers is a question
         # to the losses.
@@ -237,10 +240,10 @@ class Stack(BaseEstimator):
         self.members_ = members
         blend = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
         datasets = [train.only(code) for code in names]
-        points = [adaptation.LeftOut.from_rows(blend.weighted(blend.raw(one)), *one.of_classes()) for one in datasets]
+        points = [LeftOut.from_rows(blend.weighted(blend.raw(one)), *one.of_classes()) for one in datasets]
         # Learned on log-odds without the context terms: with them the log loss at three datasets is .475 and not .470
         # (decision 26).
-        slope, self.prior_ = adaptation.learn_line(points)
+        slope, self.prior_ = learn_line(points)
         self.blend_ = blend.steeper(slope)
         # Parts were aligned at the contexts of datasets left out; there they add nothing.
         parts = [np.mean([one.points[member].context for one in held]) for member in members]
@@ -318,23 +321,23 @@ class Stack(BaseEstimator):
                 z += weight * align.slope * one.raw[name]
                 offset += weight * (align.intercept + align.context * one.points[name].context)
             sums.append((z, offset))
-            profiles.append(adaptation.profile_of(slope * z, one.ones + one.zeros))
-            rows = adaptation.LeftOut(z + offset, one.ones, one.zeros)
+            profiles.append(profile_of(slope * z, one.ones + one.zeros))
+            rows = LeftOut(z + offset, one.ones, one.zeros)
             share_1, share_0 = rows.classes()
             accuracy = float(share_1 @ (rows.score >= 0) + share_0 @ (rows.score < 0)) / 2
-            inner.append((adaptation.balanced_log_loss(rows.score, rows), accuracy))
+            inner.append((_misfit.balanced_log_loss(rows.score, rows), accuracy))
         priors = self.prior_.left_out(profiles)
         at_prior = [
-            adaptation.LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
+            LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
             for (z, _), prior, one in zip(sums, priors, held, strict=True)
         ]
         # Thresholds are those that the model will have: at even odds, or with few datasets nearer to the mean P.
-        in_context = adaptation.context_weight(len(held))
+        in_context = context_weight(len(held))
         self.thresholds_ = [
             prior.threshold_in_context(in_context, slope * offset)
             for (_, offset), prior in zip(sums, priors, strict=True)
         ]
-        self.misfit_ = adaptation.learn_misfit(at_prior)
+        self.misfit_ = _misfit.learn_misfit(at_prior)
         self.left_out_ = dict(zip(names, (one.merged() for one in at_prior), strict=True))
         self.inner_log_loss_, self.inner_balanced_accuracy_ = (float(value) for value in np.mean(inner, axis=0))
 
@@ -359,15 +362,15 @@ class _HeldOut:
     zeros: Floats
     cell: npt.NDArray[np.intp]
     raw: dict[str, Floats]
-    points: dict[str, adaptation.LeftOut]
+    points: dict[str, LeftOut]
 
 
 @dataclass(frozen=True, eq=False)
 class _Form:
     """A member's alignment, those without each dataset, and the mean loss of these on the dataset left out."""
 
-    alignment: adaptation.Alignment
-    without: list[adaptation.Alignment]
+    alignment: Alignment
+    without: list[Alignment]
     losses: list[float]
 
 
@@ -381,20 +384,16 @@ def _score_dataset(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
         name: scorer(distinct)[where] if distinct is not None and isinstance(scorer, VoteForest) else scorer(rows)
         for name, scorer in fitted.items()
     }
-    points = {name: adaptation.LeftOut.from_rows(z, ones, zeros) for name, z in raw.items()}
+    points = {name: LeftOut.from_rows(z, ones, zeros) for name, z in raw.items()}
     return _HeldOut(ones, zeros, where, raw, points)
 
 
 def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _Form:
     """Align a member's scores on all datasets, and judge it on each by alignments that never saw it."""
     points = [one.points[name] for one in held]
-    without = [
-        adaptation.fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))
-    ]
-    losses = [
-        adaptation.balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)
-    ]
-    return _Form(adaptation.fit_alignment(points, use_context=use_context), without, losses)
+    without = [_misfit.fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
+    losses = [_misfit.balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)]
+    return _Form(_misfit.fit_alignment(points, use_context=use_context), without, losses)
 
 
 def labeled_rows(
@@ -415,12 +414,12 @@ def labeled_rows(
     if not weighty.all():
         rows, codes = rows.rows(weighty), codes[weighty]
     n_present = len(np.unique(codes))
-    if n_present < adaptation.MIN_DATASETS:
-        raise InputError(f"`groups` must name at least {adaptation.MIN_DATASETS} datasets. Got {n_present}.")
+    if n_present < _misfit.MIN_DATASETS:
+        raise InputError(f"`groups` must name at least {_misfit.MIN_DATASETS} datasets. Got {n_present}.")
     checks.check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
     last = np.full(int(rows.groups.max()) + 1, -1)
     last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
-    return linear.in_order(linear.sample_rows(rows)), {
+    return _average.in_order(_average.sample_rows(rows)), {
         code: names[at] for code, at in enumerate(last.tolist()) if at >= 0
     }
 
@@ -440,7 +439,8 @@ class SharedFits:
     --------
     >>> from deep.datasets import simulate_votes
     >>> votes = simulate_votes(0)
-    >>> shared = fit_shared(votes.votes, votes.labels, groups=votes.datasets, targets=votes.dataset_names)
+    >>> rows, names = labeled_rows(votes.votes, votes.labels, votes.datasets)
+    >>> shared = fit_shared(rows, names, targets=votes.dataset_names)
     >>> len(shared.fitted)
     10
     >>> sorted(shared.without("aggrefact-xsum"), key=str)
@@ -458,11 +458,9 @@ class SharedFits:
 
 
 def fit_shared(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
+    rows: LabeledRows,
+    names: Mapping[int, str],
     *,
-    groups: npt.ArrayLike,
-    answer_map: AnswerMap | None = None,
     targets: Sequence[str] = (),
     members: Sequence[str] | None = None,
     random_state: int = 0,
@@ -474,8 +472,8 @@ def fit_shared(
 
     Parameters
     ----------
-    X, y, groups, answer_map
-        As in :meth:`deep.model.Stack.fit`.
+    rows, names : LabeledRows, mapping of int to str
+        As :func:`labeled_rows` checks and names them.
     targets : sequence of str
         Each is left out of a stack of its own; none: one stack of all datasets.
     members : sequence of str, optional
@@ -490,20 +488,6 @@ def fit_shared(
     InputError
         The datasets are too few, or so many that they are not left out one by one and cannot be shared.
     """
-    rows, names = labeled_rows(X, y, groups, None, answer_map)
-    return share_fits(rows, names, targets=targets, members=members, random_state=random_state, run=run)
-
-
-def share_fits(
-    rows: LabeledRows,
-    names: Mapping[int, str],
-    *,
-    targets: Sequence[str] = (),
-    members: Sequence[str] | None = None,
-    random_state: int = 0,
-    run: MapLike = map,
-) -> SharedFits:
-    """Fit the members as :func:`fit_shared`, on rows that :func:`labeled_rows` has checked; names by dataset."""
     code = {name: position for position, name in names.items()}
     unknown = sorted(set(targets) - set(code))
     if unknown:

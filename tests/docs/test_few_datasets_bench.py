@@ -11,7 +11,7 @@ import pytest
 
 from deep.datasets import read_votes, simulate_votes
 from deep.experiments.few_datasets import StudyPanel, draws_of
-from deep.model.adaptation import AcrossPanels
+from deep.model import AcrossPanels
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import few_datasets as bench

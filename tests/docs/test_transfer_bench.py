@@ -11,8 +11,7 @@ from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.few_datasets import StudyPanel, draws_of, few_labels, labeled_lines, summarize_labeled
-from deep.model.adaptation import LeftOutRows, PriorEstimate, learn_misfit
-from deep.model.score import Scores
+from deep.model import LeftOutRows, PriorEstimate, Scores, learn_misfit
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from transfer import main

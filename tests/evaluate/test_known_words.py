@@ -8,8 +8,7 @@ import pytest
 
 from deep.evaluate import label_words, order_words
 from deep.evaluate._selective import _ends
-from deep.model import LeftOut, Misfit, PriorEstimate, Scores, fit, learn_misfit
-from deep.model.adaptation import LeftOutRows
+from deep.model import LeftOut, LeftOutRows, Misfit, PriorEstimate, Scores, fit, learn_misfit
 from deep.records import VoteMatrix
 from tests.deep_commands import score
 from tests.deep_commands import votes as ask

@@ -26,8 +26,7 @@ from deep.evaluate import labels_seen
 from deep.exceptions import DeepError
 from deep.integrations.batch import BatchRunner, FileResults
 from deep.llm import CallError, Job, PriceBook, Redactor, Tally
-from deep.model import fit, load
-from deep.model.file import checksum
+from deep.model import checksum, fit, load
 from deep.prompt_pool import load_pool, load_prompt
 from tests.llm.calls import KEY, PRICES, question, read
 

@@ -5,9 +5,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from deep.datasets import simulate_votes
+from deep.features import distinct_patterns
 from deep.integrations.engines import BatchScorer
-from deep.model import ScoreOptions, load, pattern_grid, score_file
-from deep.model.file import _score_votes
+from deep.model import ScoreOptions, _files, fit, load, pattern_grid, score_file
+from deep.model._blend import FEW_ROWS
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import table_of
@@ -51,8 +53,8 @@ def test_files_and_frames_give_the_same(kind, size, tmp_path, monkeypatch):
     votes, _ = new_rows(model)
     frame = model.score_frame(votes)
     votes.to_frame().to_parquet(tmp_path / "votes.parquet")
-    read = _score_votes.iter_votes
-    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=size, **given))
+    read = _files.iter_votes
+    monkeypatch.setattr(_files, "iter_votes", lambda *args, **given: read(*args, size=size, **given))
     score_file(model, [str(tmp_path / "votes.parquet")], tmp_path / "scores.parquet", ScoreOptions())
     same(pd.read_parquet(tmp_path / "scores.parquet"), frame)
 
@@ -71,3 +73,14 @@ def test_what_was_scored_before_changes_no_bit(kind, tmp_path):
     for rows in (range(1), range(20), range(len(votes.labels))):
         some = votes.rows(np.array(rows))
         assert np.array_equal(fresh.score(some), used.score(some))
+
+
+def test_few_rows_are_scored_as_among_many():
+    """By the trees of a stack, side by side or one after the other."""
+    votes = simulate_votes(0)
+    model = fit(votes)
+    patterns = distinct_patterns(votes.votes)[0]
+    assert len(patterns) > FEW_ROWS
+    whole = model.score(patterns, streamed=True)
+    for at in range(0, len(patterns), 100):
+        assert np.array_equal(model.score(patterns[at : at + 100], streamed=True), whole[at : at + 100])

@@ -26,8 +26,7 @@ from deep.evaluate import (
     suspect_words,
 )
 from deep.exceptions import InputError
-from deep.model import fit
-from deep.model.file import checksum
+from deep.model import checksum, fit
 from deep.report import write_report
 from deep.report._chapters import watch_chapter
 from deep.report._sources import ReportMaterial, read_material, score_by

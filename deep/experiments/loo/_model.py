@@ -310,13 +310,7 @@ def _fitted(
     """Fit members: by default all for a stack or with scores, else those of the best judge with its context."""
     if members is None and votes.answers is None and options.asked and options.own != model.STACK:
         members = ["best-judge"]
-    return model.fit_shared(
-        votes.answers_or_votes,
-        votes.labels,
-        groups=groups,
-        answer_map=None if votes.answers is None else model.AnswerMap.fit(votes),
-        targets=targets,
-        members=members,
-        random_state=options.random_state,
-        run=run_over(options),
-    )
+    answer_map = None if votes.answers is None else model.AnswerMap.fit(votes)
+    rows, names = model.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
+    seed, run = options.random_state, run_over(options)
+    return model.fit_shared(rows, names, targets=targets, members=members, random_state=seed, run=run)

@@ -17,7 +17,7 @@ from deep.features import distinct_patterns
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
-    from deep.model.score import VoteSum
+    from deep.model import VoteSum
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from deep import model as models
 from deep._util.checks import AnyVotes, is_votes
 from deep._util.columns import plain_cell
 from deep._util.files import whole_file
@@ -17,7 +18,7 @@ from deep._util.names import check_name
 from deep._util.scales import BINARY, Scale
 from deep.exceptions import InputError
 from deep.integrations.engines._moments import BatchColumns, matched_names, quoted
-from deep.model import MAX_TABLE_VOTERS, SCORE_COLUMNS, Model, exported_columns, file, pattern_grid, schema_of
+from deep.model import MAX_TABLE_VOTERS, SCORE_COLUMNS, Model, exported_columns, pattern_grid, schema_of
 from deep.records import ABSTAIN
 
 if TYPE_CHECKING:
@@ -106,14 +107,14 @@ class BatchScorer:
         import pyarrow as pa
 
         columns = BatchColumns(batch)
-        scales = file.scales_of_columns(self.model.voters, batch.schema.names, self.model.scales)
+        scales = models.scales_of_columns(self.model.voters, batch.schema.names, self.model.scales)
         votes = columns.votes(self._voters(batch.schema.names), scales)
         if not len(votes):
             return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
         if self._table is None:
             result = self.model.scores_of(votes, streamed=True).columns()
             return [SCORE_COLUMNS[name].array(values) for name, values in result.items()]
-        codes = file.pattern_codes(votes)
+        codes = models.pattern_codes(votes)
         return [SCORE_COLUMNS[name].array(values[codes]) for name, values in self._table.items()]
 
     @cached_property

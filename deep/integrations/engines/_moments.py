@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from deep import model as models
 from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
 from deep._util.columns import (
     Column,
@@ -28,8 +29,7 @@ from deep._util.names import check_name
 from deep._util.scales import Scale
 from deep.datasets import open_all
 from deep.exceptions import InputError
-from deep.model import Model, ScoreOptions, file
-from deep.model.adaptation import SHIFTS, FixedPrior, contexts_of_means
+from deep.model import SHIFTS, FixedPrior, Model, ScoreOptions, contexts_of_means
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,7 +182,7 @@ def moments_of_votes(
     InputError
         A vote is out of range, or shapes differ from the model's.
     """
-    codes = file.dataset_codes(datasets)
+    codes = models.dataset_codes(datasets)
     check_consistent_length(codes[1], len(votes), "datasets")
     return _counted(model, votes, codes, counts)
 
@@ -200,9 +200,9 @@ def _counted(
     if not len(votes):
         return result
     rows = model.rows(votes)
-    of_dataset = file.rows_by_dataset(dataset_of, len(names))
+    of_dataset = models.rows_by_dataset(dataset_of, len(names))
     if result.model is None:
-        codes = file.pattern_codes(rows.votes)
+        codes = models.pattern_codes(rows.votes)
         parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
     else:
         values = _in_units(model.blend.views(model.blend.raw(rows)))
@@ -232,10 +232,10 @@ def moments_of_batch(
         A column is missing or holds something else.
     """
     columns = BatchColumns(batch)
-    scales = file.scales_of_columns(model.voters, batch.schema.names, model.scales)
+    scales = models.scales_of_columns(model.voters, batch.schema.names, model.scales)
     votes = columns.votes(matched_names(model, batch.schema.names, **matching), scales)
     whole = dataset is not None and ([dataset], np.zeros(len(votes), dtype=np.intp))
-    return _counted(model, votes, whole or file.dataset_codes(columns.names("dataset")))
+    return _counted(model, votes, whole or models.dataset_codes(columns.names("dataset")))
 
 
 def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
@@ -275,7 +275,7 @@ def _counts(column: Column) -> Whole:
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     result = Moments.empty(model)
-    for rows in file.iter_pieces(model, paths, scores, options):
+    for rows in models.iter_pieces(model, paths, scores, options):
         result = result.merge(moments_of_votes(model, rows.answers, datasets=rows.datasets))
     return result
 
@@ -316,7 +316,7 @@ def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None)
 
 def matched_names(model: Model, columns: Sequence[str], **matching: bool) -> list[str | None]:
     """Return the column that stands for each voter; parameters as in :func:`deep.model.match_columns`."""
-    return [None if at is None else columns[at] for at in file.match_columns(model.voters, columns, **matching)]
+    return [None if at is None else columns[at] for at in models.match_columns(model.voters, columns, **matching)]
 
 
 def _chosen(moments: Moments, dataset: str | None) -> str:
@@ -332,7 +332,7 @@ def _chosen(moments: Moments, dataset: str | None) -> str:
 def _contexts(model: Model, one: DatasetMoments) -> Floats:
     """Return the context of each part."""
     if one.cells:
-        patterns = file.patterns_from_text(list(one.cells), len(model.voters))
+        patterns = models.patterns_from_text(list(one.cells), len(model.voters))
         weights = np.array(list(one.cells.values()), dtype=np.float64)
         return model.blend.contexts(model.blend.raw(model.rows(patterns)), weights)
     return contexts_of_means([total / (one.n << UNIT_BITS) for total in one.p_sums])
@@ -351,7 +351,7 @@ def _cells(codes: npt.NDArray[np.int32], counts: Whole, n_voters: int) -> Datase
 @cache
 def _grid_text(n_voters: int) -> list[str]:
     """Return the text of every pattern, ascending: to write them anew for each batch takes most of the time."""
-    return file.pattern_text(file.pattern_grid(n_voters))
+    return models.pattern_text(models.pattern_grid(n_voters))
 
 
 def _in_units(p: Floats) -> tuple[Whole, Whole]:
@@ -420,7 +420,7 @@ def save_moments(moments: Moments, path: str | Path) -> None:
         Of the file to write.
     """
     values = moments_values(moments)
-    file.write_document({**values, "checksum": file.checksum(values)}, path)
+    models.write_document({**values, "checksum": models.checksum(values)}, path)
 
 
 def read_moments(path: str | Path) -> Moments:
@@ -450,7 +450,7 @@ def read_moments(path: str | Path) -> Moments:
         raise InputError(
             f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."
         )
-    if "checksum" in values and values["checksum"] != file.checksum(values):  # older files have none
+    if "checksum" in values and values["checksum"] != models.checksum(values):  # older files have none
         raise InputError(f"`moments` must not have been changed. Got {shown}, whose checksum differs. Count again.")
     return moments_from(values)
 

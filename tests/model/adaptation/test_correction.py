@@ -10,8 +10,7 @@ from scipy.special import expit, logit
 from deep._util.odds import at_prior
 from deep.calibration import balanced_accuracy
 from deep.exceptions import InputError
-from deep.model.adaptation import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, learn_misfit
-from deep.model.score import Scores
+from deep.model import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, Scores, learn_misfit
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.6, -0.1], [-0.1, 0.2]])
@@ -118,7 +117,7 @@ def test_intervals_cover_however_few_datasets_there_were(n_datasets):
         z = rng.normal(0.3, 1.5, n)
         return z, expit(intercept + slope * z)
 
-    for _ in range(400):
+    for _ in range(250):
         scale, left_out = 3 / rng.chisquare(3), []
         for _ in range(n_datasets):
             z, truth = drawn(scale, 400)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 from deep.exceptions import InputError
-from deep.model import SHARE_METHODS, Misfit, PriorEstimate, estimate_share
-from deep.model.adaptation import power_tuning
+from deep.model import SHARE_METHODS, Misfit, PriorEstimate, estimate_share, power_tuning
 
 NONE = np.array([0.0, 1.0])
 MISFIT = Misfit(NONE, np.array([[0.5, 0.0], [0.0, 0.1]]), 10)

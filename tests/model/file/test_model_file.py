@@ -11,8 +11,7 @@ import pytest
 from scipy.special import logit
 
 from deep.exceptions import InputError
-from deep.model import fit, load
-from deep.model.file import _document, checksum
+from deep.model import _document, checksum, fit, load
 from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import QUICK, small_votes, table_of
 
@@ -251,8 +250,8 @@ def test_a_key_of_a_later_schema_has_its_default_in_earlier_files(model, tmp_pat
     version = _document.SCHEMA_VERSION + 1
     field = replace(notes, key="remarks", since=version, default=["none"])
     monkeypatch.setattr(_document, "FIELDS", (*_document.FIELDS, field))
-    for module in ("_document", "_load"):
-        monkeypatch.setattr(f"deep.model.file.{module}.SCHEMA_VERSION", version)
+    for module in ("_document", "_files"):
+        monkeypatch.setattr(f"deep.model.{module}.SCHEMA_VERSION", version)
     (tmp_path / "model.json").write_text(json.dumps(earlier))
     old = load(tmp_path / "model.json")
     assert old.fit_report["remarks"] == ["none"]

@@ -6,9 +6,7 @@ import pytest
 
 from deep.datasets import _tables, join_scores, read_votes
 from deep.exceptions import InputError
-from deep.model import ScoreOptions, score_file
-from deep.model.file import _score_votes
-from deep.records import VoteMatrix
+from deep.model import ScoreOptions, _files, score_file
 from tests.model.file.models import MAKERS, model_of, new_rows
 
 PLAIN = ScoreOptions()
@@ -43,8 +41,8 @@ def scored(path):
 @pytest.fixture
 def in_small_pieces(monkeypatch):
     """Read 7 rows of a table at a time."""
-    read = _score_votes.iter_votes
-    monkeypatch.setattr(_score_votes, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
+    read = _files.iter_votes
+    monkeypatch.setattr(_files, "iter_votes", lambda *args, **given: read(*args, size=7, **given))
 
 
 def expected(model, votes, soft, **options):
@@ -147,18 +145,6 @@ def test_scores_are_given_where_the_fit_had_them(tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("kind", ["chain", "average of two", "stack", "votes", "adapted with labels"])
-def test_single_rows_are_scored_as_of_a_mean_dataset(kind):
-    """What a text gets is `streamed`, and does not depend on the rows beside it."""
-    model = model_of(kind)
-    votes, _ = new_rows(model)
-    rows = model.scores_of(votes.votes, streamed=True).records()
-    assert [row["p_consistent"] for row in rows] == pytest.approx(model.score(votes, streamed=True), abs=1e-12)
-    bounds = [[row["p_low"], row["p_high"]] for row in rows]
-    np.testing.assert_allclose(bounds, model.intervals(votes, streamed=True), rtol=0, atol=1e-12)
-    assert model.scores_of(votes.votes[:1], streamed=True).records()[0] == pytest.approx(rows[0], abs=1e-12)
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_table_without_rows_is_refused(suffix, tmp_path):
     """And nothing is written."""
@@ -223,20 +209,3 @@ def test_faults_of_scores_in_pieces(tmp_path):
     with pytest.raises(InputError, match="must be unique within a dataset"):
         score_file(model, paths[:1], out, PLAIN, paths[1:])
     assert not out.exists()
-
-
-@pytest.mark.parametrize("kind", ["chain", "stack", "adapted with labels"])
-def test_large_datasets_are_scored_once_a_pattern(kind, tmp_path):
-    """One dataset has more rows than there are patterns, another one fewer."""
-    model = model_of(kind)
-    large, _ = new_rows(model, datasets=("new", "small", "smaller"))
-    n = 3 ** len(model.voters)
-    at = np.concatenate([np.resize(np.flatnonzero(large.datasets == "new"), n + 5), np.arange(len(large.labels))])
-    ids = np.array([f"item {i}" for i in range(len(at))], dtype=object)
-    votes = VoteMatrix(large.votes[at], ids, large.voter_names, large.datasets[at], large.labels[at])
-    out = tmp_path / "out.parquet"
-    (path,) = tables(votes, None, tmp_path, ".parquet")
-    assert score_file(model, [path], out, PLAIN).n == len(at)
-    rows, want = scored(out), expected(model, votes, None)
-    for name in want:
-        np.testing.assert_allclose(rows[name].loc[want.index].to_numpy(float), want[name], rtol=0, atol=1e-12)

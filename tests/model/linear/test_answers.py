@@ -5,8 +5,8 @@ import pytest
 from scipy.special import logit
 
 from deep._util.scales import Scale
-from deep.model.linear import AnswerMap
-from deep.model.linear._answers import MAX_KNOTS
+from deep.model import AnswerMap
+from deep.model._average import MAX_KNOTS
 from deep.records import VoteMatrix
 
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import RandomForest
-from deep.model.linear import LabeledRows, Rows, fit_best_judge, fit_majority, fit_ridge
+from deep.model import LabeledRows, Rows, fit_best_judge, fit_majority, fit_ridge
 from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES, members_for, simple_members
 
 

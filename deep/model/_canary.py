@@ -9,9 +9,9 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
-from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, learn_misfit
-from deep.model.adaptation._prior import intercept_at, profile_of
+from deep.model._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
+from deep.model._misfit import NO_CORRECTION, Misfit, learn_misfit
+from deep.model._prior import intercept_at, profile_of
 
 SIGNIFICANCE = 0.05
 """The test flags this share of datasets like the training datasets by chance."""
@@ -397,9 +397,11 @@ def propose_labels(
         )
     if type(n) is not int or not 1 <= n <= len(free):
         raise InputError(f"`n` must be a whole number from 1 to {len(free)}, the unlabeled items. Got {n!r}.")
-    design = _Design(z, misfit, labeled_rows)
     proposal = np.random.default_rng(random_state).permutation(free)[:n]
-    return Proposal(proposal, design.error(labeled_rows[:0]), design.error(proposal))
+    after = np.append(labeled_rows, proposal)
+    return Proposal(
+        proposal, expected_label_error(y_prob, misfit, labeled_rows), expected_label_error(y_prob, misfit, after)
+    )
 
 
 def expected_label_error(y_prob: npt.ArrayLike, misfit: Misfit, labeled: npt.ArrayLike = ()) -> float:
@@ -419,28 +421,11 @@ def expected_label_error(y_prob: npt.ArrayLike, misfit: Misfit, labeled: npt.Arr
     >>> round(expected_label_error(p, misfit), 2), round(expected_label_error(p, misfit, range(0, 200, 10)), 2)
     (0.15, 0.08)
     """
-    labeled_rows = np.asarray(labeled, dtype=np.intp).ravel()
-    return _Design(logit(check_probabilities(y_prob)), misfit, labeled_rows).error(labeled_rows[:0])
-
-
-class _Design:
-    """The information that labels give on intercept and slope."""
-
-    def __init__(self, z: Floats, misfit: Misfit, labeled_rows: npt.NDArray[np.intp]) -> None:
-        p = expit(z)
-        self._x = np.column_stack([np.ones(len(z)), z])
-        self._information = p * (1 - p)
-        self._gradient = self._information[:, None] * self._x
-        self._precision = np.linalg.inv(misfit.covariance) + self._of(labeled_rows)
-
-    def _of(self, rows: npt.NDArray[np.intp]) -> Floats:
-        x = self._x[rows]
-        result: Floats = (x.T * self._information[rows]) @ x
-        return result
-
-    def error(self, rows: npt.NDArray[np.intp]) -> float:
-        """Return the expected distance of P to the truth, once `rows` are labeled too."""
-        covariance = np.linalg.inv(self._precision + self._of(rows))
-        variance = np.einsum("ij,jk,ik->i", self._gradient, covariance, self._gradient)
-        # The mean distance of a normal error is sqrt(2 / pi) standard deviations.
-        return float(np.sqrt(2 * variance / np.pi).mean())
+    z, rows = logit(check_probabilities(y_prob)), np.asarray(labeled, dtype=np.intp).ravel()
+    design, p = np.column_stack([np.ones(len(z)), z]), expit(z)
+    information = p * (1 - p)
+    gradient, x = information[:, None] * design, design[rows]
+    covariance = np.linalg.inv(np.linalg.inv(misfit.covariance) + (x.T * information[rows]) @ x)
+    variance = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
+    # The mean distance of a normal error is sqrt(2 / pi) standard deviations.
+    return float(np.sqrt(2 * variance / np.pi).mean())

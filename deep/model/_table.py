@@ -21,15 +21,14 @@ from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, r
 from deep.exceptions import InputError
 from deep.features import distinct_rows
 from deep.judges import parse_voter
-from deep.model.chain import ChainSpec, KeptCells
-from deep.model.linear import Rows
+from deep.model._average import Rows
+from deep.model._training import ChainSpec, KeptCells
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deep.model.chain import Chain
-    from deep.model.file._model import Model
+    from deep.model._search import Chain
 
 
 MAX_TABLE_VOTERS = 10
@@ -159,7 +158,7 @@ class ChainScorer:
     @cached_property
     def chain(self) -> "Chain":
         """Return the chain, fitted again from the training cells."""
-        from deep.model.chain import fit_chain
+        from deep.model._search import fit_chain
 
         return fit_chain(self.spec, self.cells.training())
 
@@ -210,13 +209,6 @@ class Voter:
     def model(self) -> str | None:
         """Return the model that was asked; None where there was none."""
         return parse_voter(self.name).model
-
-
-def voters_of(names: Sequence[str], provenance: Mapping[str, object]) -> tuple[Voter, ...]:
-    """Return the voters of these names, with their details in a fit's provenance."""
-    details = provenance.get("voters")
-    details_of = details if isinstance(details, Mapping) else {}
-    return tuple(Voter(name, details_of.get(name, {})) for name in names)
 
 
 def match_columns(
@@ -369,19 +361,6 @@ def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, score
         matrix, n = check_votes(whole, name="votes"), len(np.asarray(whole))
         whole = VoteMatrix(matrix, range(n), [one.name for one in voters], ["data"] * n, [ABSTAIN] * n)
     return whole.with_answers(scores, names, {name: scales[name] for name in names})
-
-
-def votes_of(model: "Model", votes: VotesLike) -> VoteMatrix:
-    """Return votes as a matrix, for what takes no array of them.
-
-    Raises
-    ------
-    InputError
-        `model` is none, or `votes` are not votes.
-    """
-    if not hasattr(model, "voters"):
-        raise InputError(f"`model` must be a Model. Got {type(model).__name__}. Read its file: deep.load(path).")
-    return as_votes(votes_of_voters(model.voters, votes, model.scales))
 
 
 def select_columns(

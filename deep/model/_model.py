@@ -17,48 +17,15 @@ from deep._util.odds import P_MIN
 from deep._util.scales import Scale
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_rows
-from deep.model.adaptation import (
-    Belief,
-    Correction,
-    FixedPrior,
-    JudgeColumns,
-    LeftOut,
-    Misfit,
-    PriorEstimate,
-    PriorRule,
-    contexts_of_means,
-    share_of_batch,
-)
-from deep.model.file._document import check_prior, model_values, write_document
-from deep.model.file._table import (
-    MAX_TABLE_VOTERS,
-    ChainScorer,
-    Voter,
-    VotesLike,
-    check_answers,
-    check_width,
-    dataset_codes,
-    pattern_codes,
-    pattern_grid,
-    row_in_order,
-    rows_by_dataset,
-    select_columns,
-    votes_of_voters,
-    with_scores,
-)
-from deep.model.linear import AnswerMap, Rows
-from deep.model.score import (
-    BALANCED,
-    NOTHING,
-    SCORE_COLUMNS,
-    Blend,
-    Contribution,
-    DecisionRule,
-    Evidence,
-    Scores,
-    contributions,
-    strongest_votes,
-)
+from deep.model import _table
+from deep.model._average import AnswerMap, Rows
+from deep.model._blend import NOTHING, Blend, Contribution, Evidence, contributions, strongest_votes
+from deep.model._correction import Belief, BelievedPrior, Correction, JudgeColumns
+from deep.model._document import check_prior, model_values, write_document
+from deep.model._misfit import LeftOut, Misfit
+from deep.model._prior import FixedPrior, PriorEstimate, PriorRule, contexts_of_means, share_of_batch
+from deep.model._scores import BALANCED, SCORE_COLUMNS, DecisionRule, Scores
+from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Voter, VotesLike
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -300,7 +267,7 @@ class Model:
         """
         import pyarrow as pa
 
-        matrix = votes_of_voters(self.voters, votes, self.scales)
+        matrix = _table.votes_of_voters(self.voters, votes, self.scales)
         answers = self.select(matrix, **matching)
         if not isinstance(matrix, VoteMatrix):
             rows = self.rows(answers).votes
@@ -347,10 +314,10 @@ class Model:
 
         Where all hangs on the pattern of votes and rows are many, the distinct rows are all patterns.
         """
-        check_width(self.voters, answers)
+        _table.check_width(self.voters, answers)
         if self.looks_up(len(answers)):
-            return self.every_pattern, pattern_codes(answers).astype(np.intp)
-        patterns, where = distinct_rows(check_answers(self.voters, self.scales, answers))
+            return self.every_pattern, _table.pattern_codes(answers).astype(np.intp)
+        patterns, where = distinct_rows(_table.check_answers(self.voters, self.scales, answers))
         return self.of_patterns(patterns), where
 
     def looks_up(self, n_rows: int) -> bool:
@@ -360,7 +327,7 @@ class Model:
     @cached_property
     def every_pattern(self) -> Evidence:
         """The evidence on every pattern of votes: the one table that is kept."""
-        return self.of_patterns(pattern_grid(len(self.voters)))
+        return self.of_patterns(_table.pattern_grid(len(self.voters)))
 
     def of_patterns(self, patterns: AnyVotes) -> Evidence:
         """Return the evidence on rows of answers, none of which is checked."""
@@ -487,7 +454,7 @@ class Model:
         fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(result.prior), target=target)
         if labels is None or not (as_numbers(labels, "labels") >= 0).any():
             return fresh if decide is None else fresh.deciding(decide)
-        from deep.model.adaptation import estimate_share  # scikit-learn, which a model that is read does without
+        from deep.model._share import estimate_share  # scikit-learn, which a model that is read does without
 
         judges = JudgeColumns.of(self.rows(answers).features) if self.chain is None else None
         correction, weights = Correction.learn(
@@ -521,7 +488,9 @@ class Model:
             return self
         if self.correction is not None:
             raise InputError(f"`share` must be given with a model that no labels have corrected. Got {share!r}.")
-        return replace(self, prior_rule=Belief.of(share).joined_to(self.prior_rule))
+        # A belief takes the place of an earlier one.
+        panel = self.prior_rule.rule if isinstance(self.prior_rule, BelievedPrior) else self.prior_rule
+        return replace(self, prior_rule=BelievedPrior(panel, Belief.of(share)))
 
     def explain(self, votes: Sequence[float] | Mapping[str, float]) -> list[Contribution]:
         """Return the contribution of each vote of one row to the log-odds of P(consistent).
@@ -531,7 +500,7 @@ class Model:
         votes : sequence of numbers in the order of `voters`, or mapping of voter name to vote
             A voter that a mapping does not name has no vote. Grades and scores are as the judge gives them.
         """
-        row = row_in_order(self.voters, self.scales, votes)
+        row = _table.row_in_order(self.voters, self.scales, votes)
         return contributions(self.p_streamed, self.voter_names, row, [*self.scales.values()])
 
     def p_streamed(self, answers: AnyVotes) -> Floats:
@@ -556,15 +525,15 @@ class Model:
     def select(self, votes: VotesLike, *, allow_mismatch: bool = False, allow_missing: bool = False) -> AnyVotes:
         """Return the columns of voters, in their order: votes, or places on their scales; parameters as in `score`."""
         matching = {"allow_mismatch": allow_mismatch, "allow_missing": allow_missing}
-        return select_columns(self.voters, votes, self.scales, **matching)
+        return _table.select_columns(self.voters, votes, self.scales, **matching)
 
     def rows(self, answers: AnyVotes) -> Rows:
         """Return rows of answers in the order of `voters`, as :meth:`select` gives them, checked."""
-        return Rows.from_arrays(check_answers(self.voters, self.scales, answers), self.answer_map, name="votes")
+        return Rows.from_arrays(_table.check_answers(self.voters, self.scales, answers), self.answer_map, name="votes")
 
     def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
         """Return votes in which the scores of `score_names` stand that are given beside them."""
-        return votes if scores is None else with_scores(self.voters, self.scales, votes, scores)
+        return votes if scores is None else _table.with_scores(self.voters, self.scales, votes, scores)
 
     def _columns(
         self,
@@ -577,13 +546,13 @@ class Model:
         **matching: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Return columns of the scores of all rows, each dataset scored by itself."""
-        votes = votes_of_voters(self.voters, self.beside(votes, scores), self.scales)
+        votes = _table.votes_of_voters(self.voters, self.beside(votes, scores), self.scales)
         answers = self.select(votes, **matching)
         evidence, where = self.evidence(answers)
         rows: Sequence[Positions | slice] = [slice(None)]
         if isinstance(votes, VoteMatrix) and not streamed:
-            dataset_names, dataset_of = dataset_codes(votes.datasets)
-            rows = rows_by_dataset(dataset_of, len(dataset_names))
+            dataset_names, dataset_of = _table.dataset_codes(votes.datasets)
+            rows = _table.rows_by_dataset(dataset_of, len(dataset_names))
         datasets = [(self.contexts if streamed else self._contexts(evidence, where[at]), at) for at in rows]
         return self.columns_at(datasets, prior, evidence, where, names)
 

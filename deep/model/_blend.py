@@ -15,8 +15,8 @@ from deep._util.odds import logit
 from deep._util.scales import Scale
 from deep.ensembles import neutral
 from deep.features import distinct_patterns, distinct_rows
-from deep.model.adaptation import contexts_of_means, views
-from deep.model.linear import LabeledRows, Linear, Rows
+from deep.model._average import LabeledRows, Linear, Rows
+from deep.model._prior import contexts_of_means, views
 from deep.records import ABSTAIN
 
 

@@ -1,39 +1,184 @@
 """Tables of votes scored a piece at a time: read, looked at, kept on disk until their dataset is known, and written."""
 
+import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from deep import datasets
-from deep._util.checks import Floats
+from deep._util.checks import Floats, check_kind
 from deep._util.columns import PlainCsvWriter
 from deep._util.entry_points import WRITER, load_part
-from deep._util.files import JsonObject, whole_file
-from deep.datasets import VOTE_COLUMNS, VoteRows, iter_votes, join_scores, read_scores, read_texts, table_columns
-from deep.exceptions import InputError
-from deep.model import score
-from deep.model.adaptation import MIN_BATCH, PriorEstimate, contexts_of_means
-from deep.model.file._model import Model
-from deep.model.file._table import (
-    dataset_codes,
-    in_order,
-    match_columns,
-    other_columns,
-    rows_by_dataset,
-    scales_of_columns,
+from deep._util.files import LARGEST_MODEL, JsonObject, read_bytes, whole_file
+from deep.datasets import (
+    VOTE_COLUMNS,
+    VoteRows,
+    iter_votes,
+    join_scores,
+    read_scores,
+    read_texts,
+    table_columns,
 )
+from deep.exceptions import InputError
+from deep.model import _table
+from deep.model._blend import Evidence
+from deep.model._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, library_versions, model_arguments
+from deep.model._kinds import numbers
+from deep.model._model import Model
+from deep.model._prior import MIN_BATCH, PriorEstimate, contexts_of_means
+from deep.model._scores import ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS, DecisionRule, schema_of
+from deep.model._table import ChainScorer, VotesLike
 from deep.model.options import ScoreOptions
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
+
+
+# An object of the file, of which nothing is known before it is checked.
+FileObject = Mapping[str, Any]
+
+# How far a chain that is fitted again may be from the probabilities in its file.
+TOLERANCE = 1e-6
+
+
+def load(path: str | Path) -> Model:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path
+        Of a file that ``deep fit`` or :meth:`Model.save` wrote.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        There is no such file, it is no model file, a newer deep wrote it, it was changed since it was written, or
+        (above 10 voters) the chain fitted again from its training cells does not give its probabilities.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.model import fit, load
+    >>> votes = simulate_votes(0)
+    >>> model = fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.json")
+    ...     model.save(path)
+    ...     bool((load(path).score(votes) == model.score(votes)).all())
+    True
+    """
+    check_kind(path, (str, PathLike), "path", "the path of a model file")
+    path = Path(path)
+    content = _content(path)
+    if content.get("format") != FORMAT:
+        raise _refused(path, f"no {FORMAT!r} in its key 'format'", "Give a file that `deep fit` wrote.")
+    version = content.get("schema_version")
+    # JSON has true, which Python takes for 1.
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _refused(path, f"schema_version {version!r}")
+    if version < OLDEST_SCHEMA:
+        raise _refused(path, f"schema_version {version}, of an earlier deep", "Fit again.")
+    if version > SCHEMA_VERSION:
+        raise _refused(path, f"schema_version {version}, and this deep knows {SCHEMA_VERSION}", "Update deep.")
+    try:
+        fits = content.get("checksum") == checksum(content)
+    except (ValueError, RecursionError) as error:  # 1e999 is infinite once it is read
+        raise _refused(path, f"JSON that no model has: {error}") from None
+    if not fits:
+        raise _refused(path, "a checksum that does not fit: the file was changed after it was written", "Fit anew.")
+    try:
+        model = Model(**model_arguments(content))
+    except KeyError as error:
+        raise _refused(path, f"no key {' in '.join(map(repr, error.args))}") from None
+    except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
+        raise _refused(path, f"content that no model has: {str(error).splitlines()[0].rstrip('.')}") from None
+    if model.chain is not None and model.chain.table is None:
+        _check_refit(model.chain, content, path)
+    return model
+
+
+def _refused(path: Path, reason: str, remedy: str = "") -> InputError:
+    return InputError(f"`model` must be a model file of deep. Got {str(path)!r}, with {reason}. {remedy}".rstrip())
+
+
+def _content(path: Path) -> FileObject:
+    """Return the JSON object that a file holds."""
+    try:
+        raw = read_bytes(path, "model", LARGEST_MODEL)
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise InputError(f"`model` must be a readable file. Got {str(path)!r}: {reason}.") from None
+    if not raw.strip():
+        raise _refused(path, "nothing in it")
+    try:
+        # A pickle runs code as it is opened, so a file of one is named and never opened as one.
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what = "a pickle" if raw[:1] == b"\x80" else f"byte 0x{raw[error.start]:02x} at {error.start}, not UTF-8 text"
+        raise _refused(path, f"{what} in place of JSON", "It was not opened as anything else.") from None
+    try:
+        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise _refused(path, f"JSON that breaks off or is wrong at line {error.lineno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, f"JSON that no model has: {error}") from None
+    if not isinstance(content, dict):
+        raise _refused(path, f"a JSON {type(content).__name__} in place of an object")
+    return content
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("a key comes twice")
+    return entries
+
+
+def _check_refit(chain: ChainScorer, content: FileObject, path: Path) -> None:
+    """Check that a chain fitted again gives the probabilities in its file."""
+    try:
+        patterns = chain.cells.joint.patterns
+        stored = numbers(len(patterns)).read(content["parts"][0]["scorer"]["cells"]["p"], "cells.p", {})
+        gap = float(np.abs(chain.predict(patterns) - stored).max())
+    except (KeyError, TypeError, ValueError) as error:
+        raise _refused(path, f"no usable probabilities of its training cells ({error})") from None
+    # Written so that a gap of NaN is refused too.
+    if not gap <= TOLERANCE:
+        here = library_versions()
+        names = [f"{n} {v} (here {here.get(n, 'none')})" for n, v in content["versions"].items() if here.get(n) != v]
+        versions = ", ".join(names) or "the same library versions"
+        raise _refused(path, f"probabilities that differ by {gap:.1g} when fitted again, with {versions}", "Fit anew.")
+
+
+def votes_of(model: Model, votes: VotesLike) -> VoteMatrix:
+    """Return votes as a matrix, for what takes no array of them.
+
+    Raises
+    ------
+    InputError
+        `model` is none, or `votes` are not votes.
+    """
+    if not hasattr(model, "voters"):
+        raise InputError(f"`model` must be a Model. Got {type(model).__name__}. Read its file: deep.load(path).")
+    return datasets.as_votes(_table.votes_of_voters(model.voters, votes, model.scales))
 
 
 def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMatrix:
@@ -90,15 +235,15 @@ def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], optio
         if name := next((name for name in model.score_names if name in table_columns([str(soft)])), None):
             raise InputError(f"`scores` must be given: {name!r} was fitted on its scores. Add `--scores {soft}`.")
     beside = [name for name in model.score_names if scores and name in table_columns(scores)]
-    ignored = set(other_columns(model.voters, list(paths))) if scores else set()
+    ignored = set(_table.other_columns(model.voters, list(paths))) if scores else set()
     names = [*(name for name in columns if name not in ignored and name not in beside), *beside]
     matching = {"allow_mismatch": options.allow_mismatch, "allow_missing": options.allow_missing}
-    positions = match_columns(model.voters, names, **matching)
+    positions = _table.match_columns(model.voters, names, **matching)
     read = list(dict.fromkeys(names[column] for column in positions if column is not None))
     place = [None if column is None else read.index(names[column]) for column in positions]
-    scales = scales_of_columns(model.voters, read, model.scales)
+    scales = _table.scales_of_columns(model.voters, read, model.scales)
     for rows in iter_votes(paths, read, scales=scales, scores=scores, score_names=beside):
-        yield replace(rows, answers=in_order(rows.answers, place))
+        yield replace(rows, answers=_table.in_order(rows.answers, place))
 
 
 @dataclass(frozen=True)
@@ -108,7 +253,7 @@ class ScoredFile:
     n: int
     priors: dict[str, PriorEstimate]
     thresholds: dict[str, float]
-    rule: score.DecisionRule
+    rule: DecisionRule
 
     @property
     def sentence(self) -> str:
@@ -172,7 +317,7 @@ def score_file(
             sums[name] = sums[name] + total if name in sums else total
         batches = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
         contexts = batches if model.target is None else dict.fromkeys(sums, model.contexts)
-        schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS, score.TEXT_COLUMNS if with_texts else {})
+        schema = schema_of(ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS if with_texts else {})
         with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
             for table in ahead(partial(_score_table, model, contexts, options.prior), _pieces(rows)):
                 whole = _beside_texts(paths, table) if with_texts else table
@@ -227,9 +372,9 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     import pyarrow as pa
 
     evidence, where = model.evidence(rows.answers)
-    names, dataset_of = dataset_codes(rows.datasets)
+    names, dataset_of = _table.dataset_codes(rows.datasets)
     sums: list[Sums] = []
-    for name, at in zip(names, rows_by_dataset(dataset_of, len(names)), strict=True):
+    for name, at in zip(names, _table.rows_by_dataset(dataset_of, len(names)), strict=True):
         own = where[at]
         sums.append((name, len(own), evidence.sums(own)))
     items = [rows.datasets, rows.item_ids, pa.array(rows.labels, mask=rows.labels == ABSTAIN)]
@@ -237,7 +382,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     evidence_columns = {"pattern": where.astype(np.int32)} if looked_up else vars(evidence.of_rows(where))
     present = {name: values for name, values in evidence_columns.items() if values is not None}
     types = {name: pa.from_numpy_dtype(values.dtype) for name, values in present.items()}
-    schema = pa.schema([*score.schema_of(score.ITEM_COLUMNS), *types.items()])
+    schema = pa.schema([*schema_of(ITEM_COLUMNS), *types.items()])
     return pa.table([*items, *present.values()], schema=schema), sums
 
 
@@ -266,15 +411,15 @@ def _score_table(model: Model, contexts: Mapping[str, Floats], prior: float | No
     """Return the scores of a piece, whose datasets have these contexts."""
     import pyarrow as pa
 
-    names, dataset_of = dataset_codes(piece["dataset"])
-    arrays = {name: piece[name].to_numpy() for name in piece.column_names[len(score.ITEM_COLUMNS) :]}
+    names, dataset_of = _table.dataset_codes(piece["dataset"])
+    arrays = {name: piece[name].to_numpy() for name in piece.column_names[len(ITEM_COLUMNS) :]}
     codes = arrays.pop("pattern", None)
-    evidence = score.Evidence(**arrays) if codes is None else model.every_pattern
-    rows = rows_by_dataset(dataset_of, len(names))
+    evidence = Evidence(**arrays) if codes is None else model.every_pattern
+    rows = _table.rows_by_dataset(dataset_of, len(names))
     columns = model.columns_at([(contexts[n], at) for n, at in zip(names, rows, strict=True)], prior, evidence, codes)
-    scores = [score.SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
-    schema = score.schema_of(score.ITEM_COLUMNS, score.SCORE_COLUMNS)
-    return pa.table([*piece.columns[: len(score.ITEM_COLUMNS)], *scores], schema=schema)
+    scores = [SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()]
+    schema = schema_of(ITEM_COLUMNS, SCORE_COLUMNS)
+    return pa.table([*piece.columns[: len(ITEM_COLUMNS)], *scores], schema=schema)
 
 
 def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
@@ -283,7 +428,7 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
 
     keys = list(zip(table["dataset"].to_pylist(), table["item_id"].to_pylist(), strict=True))
     result = read_texts(list(paths), keys).examples
-    for name in score.TEXT_COLUMNS:
+    for name in TEXT_COLUMNS:
         texts = [getattr(result[key], name) if key in result else None for key in keys]
         table = table.append_column(name, pa.array(texts, pa.string()))
     return table
@@ -309,7 +454,7 @@ def writer(
 
         unlike = {
             "item_id",
-            *score.TEXT_COLUMNS,
+            *TEXT_COLUMNS,
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
         dictionaries = [name for name in schema.names if name not in unlike]

@@ -13,7 +13,9 @@ import numpy.typing as npt
 from deep._util.checks import Floats, Mask, check_kind
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation import Correction, LeftOut, Misfit, PriorEstimate
+from deep.model._correction import Correction
+from deep.model._misfit import LeftOut, Misfit
+from deep.model._prior import PriorEstimate
 from deep.records import ABSTAIN
 
 if TYPE_CHECKING:

@@ -12,14 +12,18 @@ from deep._util.checks import AnyVotes, Texts, Votes
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
 from deep.exceptions import InputError
 from deep.features import distinct_patterns
-from deep.model import chain, linear
-from deep.model.adaptation import Belief, FixedPrior, Misfit
-from deep.model.file import TRAINING_ROWS, Model, row_fingerprints, select_columns
-from deep.model.linear import LabeledRows
+from deep.model import _regimes
+from deep.model._average import LEAST_SCALE, AnswerMap, LabeledRows
+from deep.model._blend import Blend, Part, VoteSum
+from deep.model._correction import Belief
+from deep.model._misfit import Misfit
+from deep.model._model import Model
+from deep.model._prior import FixedPrior
+from deep.model._regimes import SharedWork
+from deep.model._scores import BALANCED, TIE
+from deep.model._table import TRAINING_ROWS, row_fingerprints, select_columns
+from deep.model._training import MapLike, enough_for_folds
 from deep.model.options import ChainOptions, Weighting
-from deep.model.regimes import _regimes
-from deep.model.regimes._regimes import SharedWork
-from deep.model.score import BALANCED, TIE, Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
 
@@ -40,7 +44,7 @@ def fit(
     decide: str | None = None,
     random_state: int = 0,
     provenance: Mapping[str, object] | None = None,
-    run: chain.MapLike = map,
+    run: MapLike = map,
 ) -> Model:
     """Learn how to turn votes into P(consistent), from whatever labels there are.
 
@@ -147,7 +151,8 @@ def fit_asked(
         checks.check_consistent_length(groups, n, "groups")
     checks.check_seed(random_state)
     checks.check_some_votes(votes.votes)
-    origin, names, is_labeled = provenance or {}, votes.dataset_names, votes.labels >= 0
+    work = replace(work, random_state=random_state, provenance=provenance or {})
+    names, is_labeled = votes.dataset_names, votes.labels >= 0
     if target is not None and target not in names:
         raise InputError(f"`target` must be a dataset of the votes. Got {target!r}.")
     # Some labels of the only dataset can be no training data: they are taken for a sample of the user's own.
@@ -161,7 +166,7 @@ def fit_asked(
     if not is_training.any():
         if options.asked:
             raise InputError("`votes` must have labeled rows of other datasets for the options given. Got none.")
-        return _fit_on_target_alone(votes, target, origin, share, random_state, decide)
+        return _fit_on_target_alone(votes, target, share, decide, work)
 
     # A copy of ten million rows would double the memory, so select only if something is left out.
     every = bool(is_training.all())
@@ -171,10 +176,10 @@ def fit_asked(
     if groups is not None:
         groups = groups[is_training]
     if options.asked and own is None:
-        model = _regimes.fit_chosen_chain(training, options, origin, groups, random_state, work)
+        model = _regimes.fit_chosen_chain(training, options, groups, work)
     else:
         groups = _regimes.training_groups(training, random_state=random_state) if groups is None else groups
-        model = _regimes.fit_stack_or_average(training, groups, origin, own, random_state, work)
+        model = _regimes.fit_stack_or_average(training, groups, own, work)
     # Joined before labels of the target correct the model: after that a belief is refused.
     model = model.believing(share)
     if target is None:
@@ -184,26 +189,25 @@ def fit_asked(
     return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
-# Covariance of intercept and slope by which log-odds may be off where no dataset ever had a label.
-MISFIT = ((1.0, 0.0), (0.0, 0.15))
-
 RELATIVE = "P without labels is relative; ten labels show its level."
 
 NONE = "No row is labeled: P comes from agreement alone, and its error is unknown."
 FEW = "Too few labeled rows or documents of a class: P comes from agreement, corrected by the labels."
 
 
-def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
-    answer_map = None if votes.answers is None else linear.AnswerMap.fit(votes, labeled=False)
+    from deep.model._unlabeled import MISFIT, fit_unlabeled  # SciPy, which fits by labels do without
+
+    answer_map = None if votes.answers is None else AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
     if answer_map is not None and votes.answers is not None:
         shares = (answer_map(votes.answers) + 1) / 2
-    fitted = linear.fit_unlabeled(
+    fitted = fit_unlabeled(
         shares,
         voter_names=votes.voter_names,
         groups=votes.document_ids,
-        random_state=random_state,
+        random_state=work.random_state,
         are_shares=answer_map is not None,
     )
     blend = Blend((Part(fitted.method, VoteSum(fitted.linear)),))
@@ -212,14 +216,14 @@ def fit_votes(votes: VoteMatrix, provenance: Mapping[str, object], *, random_sta
     return _regimes.finish(
         blend,
         FixedPrior(replace(fitted.prior, warning=RELATIVE)),
-        Misfit(np.array([0.0, 1.0]), np.array(MISFIT), 0),
+        Misfit(np.array([0.0, 1.0]), np.diag(MISFIT), 0),
         _regimes.mean_contexts(blend, [LabeledRows.of(votes, None, answer_map)]),
         {},
         [],
         _regimes.training_cells(unlabeled),
         {"ensembler": "Votes", "found": fitted.method},
         method="votes",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
         answer_map=answer_map,
     )
@@ -247,7 +251,7 @@ def _check_directions(votes: VoteMatrix) -> None:
         answers = answers[comparable]
         beside = votes.labels[comparable] if by_labels else np.nanmean(rest[comparable], axis=1)
         # A judge that says one thing has no correlation: dividing by its spread of 0 would give NaN.
-        varies = min(np.ptp(answers), np.ptp(beside)) > linear.LEAST_SCALE
+        varies = min(np.ptp(answers), np.ptp(beside)) > LEAST_SCALE
         r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
         # Of unrelated answers r has a standard error of 1 / sqrt(n), so this is how many of them r lies from 0.
         result[j] = r * np.sqrt(len(answers)), r
@@ -264,24 +268,19 @@ def _check_directions(votes: VoteMatrix) -> None:
 
 
 def _fit_on_target_alone(
-    votes: VoteMatrix,
-    target: str | None,
-    provenance: Mapping[str, object],
-    share: Belief | str | None,
-    random_state: int,
-    decide: str | None,
+    votes: VoteMatrix, target: str | None, share: Belief | str | None, decide: str | None, work: SharedWork
 ) -> Model:
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
-        model = fit_votes(votes, provenance, random_state=random_state).believing(share)
+        model = fit_votes(votes, work).believing(share)
         return _deciding(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     # Fewer than five rows of a class leave a fold without one, and nothing could be compared on rows left out.
-    if not chain.enough_for_folds(rows):
-        model = fit_votes(votes, provenance, random_state=random_state).believing(share)
+    if not enough_for_folds(rows):
+        model = fit_votes(votes, work).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
         return _deciding(adapted, None, rows.votes, by_votes=True)
-    model = _regimes.fit_own_labels(rows, provenance, random_state=random_state).believing(share)
+    model = _regimes.fit_own_labels(rows, work).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
     return _deciding(model, decide, rows.votes)
 

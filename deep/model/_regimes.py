@@ -1,7 +1,7 @@
 """The five fits, from rows to a model by `finish`: a stack, an average, votes alone, own labels, a chain asked for."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -15,21 +15,27 @@ from deep._util.odds import P_MIN, expit, logit, penalised_logistic
 from deep._util.scales import scale_sentence
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model import adaptation, chain, file, linear
-from deep.model.adaptation import FixedPrior, LeftOut, LeftOutRows, Misfit, learn_line, learn_misfit, profile_of
-from deep.model.file import Model
-from deep.model.linear import AnswerMap, LabeledRows, Linear, Rows
+from deep.model import _average, _training
+from deep.model._average import AnswerMap, LabeledRows, Linear, Rows
+from deep.model._blend import Blend, Part, VoteSum
+from deep.model._correction import FewLabels
+from deep.model._document import library_versions
+from deep.model._misfit import MIN_DATASETS, LeftOut, LeftOutRows, Misfit, learn_misfit
+from deep.model._model import Model
+from deep.model._prior import FixedPrior, LearnedPrior, PriorEstimate, PriorRule, context_weight, learn_line, profile_of
+from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Table, Voter, look_up, pattern_grid
+from deep.model._training import ChainSpec, InnerFolds, KeptCells, MapLike
 from deep.model.options import AVERAGE, STACK, UNCALIBRATED, ChainOptions
-from deep.model.score import Blend, Part, VoteSum
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from deep.model import stack
+    from deep.model._search import Candidate, Chain
 
 
 def finish(
     blend: Blend,
-    prior_rule: adaptation.PriorRule,
+    prior_rule: PriorRule,
     misfit: Misfit,
     contexts: Floats,
     left_out: Mapping[str, LeftOut],
@@ -71,8 +77,9 @@ def finish(
     metrics = next(iter(scores.values()), {})
     means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
 
-    licences = provenance.get("licences")
-    licence_of = licences if isinstance(licences, Mapping) else {}
+    licence_of, details_of = (
+        entries if isinstance(entries := provenance.get(key), Mapping) else {} for key in ("licences", "voters")
+    )
     labeled = method != "votes"  # whose cells are counted under label 0
     datasets = {
         name: {
@@ -89,11 +96,11 @@ def finish(
         "left_out_scores": {"datasets": scores, "mean": means},
         "notes": [*notes, *([] if answer_map is None else [scale_sentence(cells.voter_names, answer_map.scales)])],
         "training_datasets": datasets,
-        "versions": file.library_versions(),
+        "versions": library_versions(),
         "provenance": {name: value for name, value in provenance.items() if name not in ("licences", "voters")},
     }
     return Model(
-        voters=file.voters_of(cells.voter_names, provenance),
+        voters=tuple(Voter(name, details_of.get(name, {})) for name in cells.voter_names),
         method=method,
         blend=blend,
         prior_rule=prior_rule,
@@ -115,13 +122,13 @@ def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
     weights = np.concatenate([one.ones, one.zeros])
     positive = weights > 0
     y, twice, w = label[positive], np.tile(p, 2)[positive], weights[positive]
-    metrics = calibration.evaluate(y, twice, sample_weight=w, n_bins=calibration.DEFAULT_BINS, n_draws=0)
-    balanced = calibration.balanced_accuracy(y, np.tile(uniform >= 0, 2)[positive], sample_weight=w)
+    decided = np.tile(uniform >= 0, 2)[positive]
+    bins = {"n_bins": calibration.DEFAULT_BINS, "n_draws": 0}
+    metrics = calibration.evaluate(y, twice, sample_weight=w, y_decision=decided, **bins)
     rows = np.rint(one.ones + one.zeros)  # of a weighted sample, the rows that it stands for are about so many
     # ECE of a perfect P is not 0: beside each ECE stands what chance alone leads to on so many rows.
-    floor = calibration.ece_noise_floor(p, n_bins=calibration.DEFAULT_BINS, sample_weight=rows, n_draws=0).mean
-    rest = {name: metrics[name] for name in ("auroc", "log_loss", "ece")}
-    return {"balanced_accuracy": balanced, **rest, "ece_floor": floor}
+    floor = calibration.ece_noise_floor(p, sample_weight=rows, **bins).mean
+    return {name: metrics[name] for name in ("balanced_accuracy", "auroc", "log_loss", "ece")} | {"ece_floor": floor}
 
 
 def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
@@ -134,9 +141,9 @@ def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state:
     names, codes = numbered(votes.datasets)
     if len(names) == 1:
         return votes.datasets
-    recipe = chain.RECIPES["deep"]
-    folds = chain.inner_folds(
-        votes, recipe, by_family=by_family, random_state=random_state, limit=chain.STACK_FOLDS
+    recipe = _training.RECIPES["deep"]
+    folds = _training.inner_folds(
+        votes, recipe, by_family=by_family, random_state=random_state, limit=_training.STACK_FOLDS
     ).of_row
     # A group is named after the first of its datasets, so that a file shows a name that people know.
     pairs = np.unique(folds * len(names) + codes).tolist()
@@ -152,7 +159,7 @@ def training_cells(votes: VoteMatrix) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class SharedWork:
-    """Work that several fits share, and how it is done.
+    """Work that several fits share, how it is done, and what every regime takes with it into its model.
 
     Parameters
     ----------
@@ -164,38 +171,40 @@ class SharedWork:
         Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
         Like `map`; another one may spread the tasks over processes. The result does not depend on it.
+    random_state : int, default=0
+        Seed of all draws; :func:`fit_asked` sets it.
+    provenance : mapping, optional
+        `voters` by name, `licences` by dataset, and whatever else is known; :func:`fit_asked` sets it.
     """
 
     groups: npt.ArrayLike | None = None
     fits: "stack.Fits | None" = None
-    searched: "Sequence[chain.Candidate] | None" = None
-    run: chain.MapLike = map
+    searched: "Sequence[Candidate] | None" = None
+    run: MapLike = map
+    random_state: int = 0
+    provenance: Mapping[str, object] = field(default_factory=dict)
 
 
-def fit_stack_or_average(
-    votes: VoteMatrix,
-    groups: Texts,
-    provenance: Mapping[str, object],
-    own: str | None,
-    random_state: int,
-    work: SharedWork,
-) -> Model:
+def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work: SharedWork) -> Model:
     """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
-    n, least = len(numbered(groups)[0]), adaptation.MIN_DATASETS
+    n, least = len(numbered(groups)[0]), MIN_DATASETS
     if own == STACK and n < least:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
     if own == AVERAGE or n < least:
-        return fit_few(votes, groups, provenance, answer_map, random_state=random_state)
+        return fit_few(votes, groups, answer_map, work)
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
     rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
     # Members that another stack has fitted to the same rows are taken as they are.
-    fits = work.fits or stack.share_fits(rows, names, random_state=random_state, run=work.run).without()
-    fitted = stack.Stack(random_state=random_state).fit_rows(rows, names, fits)
+    fits = work.fits or stack.fit_shared(rows, names, random_state=work.random_state, run=work.run).without()
+    fitted = stack.Stack(random_state=work.random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
-    sampled = answer_map is not None and len(votes.labels) > linear.MOST_ROWS
-    notes = [chain.grouped_note(len(votes.dataset_names)), linear.sample_note(len(votes.labels)) if sampled else None]
+    sampled = answer_map is not None and len(votes.labels) > _average.MOST_ROWS
+    notes = [
+        _training.grouped_note(len(votes.dataset_names)),
+        _average.sample_note(len(votes.labels)) if sampled else None,
+    ]
     return finish(
         fitted.blend_,
         fitted.prior_,
@@ -206,25 +215,18 @@ def fit_stack_or_average(
         training_cells(votes),
         {"ensembler": "Stack", "weights": fitted.weights_, "inner": inner},
         method="stack",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[note for note in notes if note],
         answer_map=answer_map,
-        context_weight=adaptation.context_weight(n),
+        context_weight=context_weight(n),
     )
 
 
-def fit_few(
-    votes: VoteMatrix,
-    groups: Texts,
-    provenance: Mapping[str, object],
-    answer_map: AnswerMap | None,
-    *,
-    random_state: int,
-) -> Model:
+def fit_few(votes: VoteMatrix, groups: Texts, answer_map: AnswerMap | None, work: SharedWork) -> Model:
     """Average three simple ways to add up votes, without any choice, and draw up the model."""
     names, rows = np.unique(groups), LabeledRows.of(votes, groups, answer_map)
     datasets = [rows.only(group) for group in rows.present()]
-    scorer = VoteSum(linear.fit_average(linear.in_order(rows)))
+    scorer = VoteSum(_average.fit_average(_average.in_order(rows)))
     # The statistics of the prior are those of datasets as the fit saw them: left-out ones are noisier than the
     # overfitting that they would mend (decision 26).
     slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
@@ -232,13 +234,13 @@ def fit_few(
     # Log-odds by fits that never saw the rows: without their dataset, or without their fold where it is the only one.
     honest: list[tuple[LabeledRows, Floats]] = []
     if len(names) > 1:
-        averages = [linear.fit_average(linear.in_order(rows.without(group))) for group in rows.present()]
+        averages = [_average.fit_average(_average.in_order(rows.without(group))) for group in rows.present()]
         honest = [(one, average.log_odds(one.features)) for one, average in zip(datasets, averages, strict=True)]
-    elif chain.enough_for_folds(votes):
-        folds = chain.row_folds(votes, random_state)
+    elif _training.enough_for_folds(votes):
+        folds = _training.row_folds(votes, work.random_state)
         log_odds = np.empty(len(folds))
         for fold in np.unique(folds):
-            average = linear.fit_average(linear.in_order(rows.rows(folds != fold)))
+            average = _average.fit_average(_average.in_order(rows.rows(folds != fold)))
             log_odds[folds == fold] = average.log_odds(rows.features[folds == fold])
         honest = [(rows, log_odds)]
 
@@ -246,7 +248,7 @@ def fit_few(
     points = [LeftOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in honest]
     priors = rule.left_out([profile_of(one.log_odds, one.ones + one.zeros) for one in points])
     at_prior = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
-    blend, in_context = Blend((Part("average", scorer, slope=slope),)), adaptation.context_weight(len(names))
+    blend, in_context = Blend((Part("average", scorer, slope=slope),)), context_weight(len(names))
     what = "one labeled dataset" if len(names) == 1 else f"{len(names)} labeled datasets"
     scored = " Its scores are of rows left out in five folds, not of another dataset." if len(names) == 1 else ""
     note = f"With {what} nothing is chosen: best judge, majority and ridge regression are averaged.{scored}"
@@ -261,7 +263,7 @@ def fit_few(
         training_cells(votes),
         {"ensembler": "Average", "members": ["best-judge", "majority", "ridge-votes"]},
         method="average",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[note],
         answer_map=answer_map,
         context_weight=in_context,
@@ -287,12 +289,12 @@ def _logistic(train: LabeledRows) -> Linear:
 
 
 CANDIDATES: dict[str, Callable[[LabeledRows], Linear]] = {
-    FIRST: linear.fit_average,
-    "best-judge": linear.fit_best_judge,
+    FIRST: _average.fit_average,
+    "best-judge": _average.fit_best_judge,
     "logistic-votes": _logistic,
-    "majority": linear.fit_majority,
+    "majority": _average.fit_majority,
     "naive-bayes": _naive_bayes,
-    "ridge-votes": linear.fit_ridge,
+    "ridge-votes": _average.fit_ridge,
 }
 
 
@@ -301,31 +303,31 @@ def _candidates(rows: LabeledRows) -> dict[str, Callable[[LabeledRows], Linear]]
     return {name: fit for name, fit in CANDIDATES.items() if name != "naive-bayes" or not rows.evidence.shape[1]}
 
 
-def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, random_state: int) -> Model:
+def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
+    from deep.model._share import PLAIN, POWERED, Share, estimate_share
+
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
     rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)
-    folds = chain.row_folds(labeled, random_state)
+    folds = _training.row_folds(labeled, work.random_state)
     losses = {key: _losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
     # The candidate is chosen on all folds; how good such a choice is, `_nested` tells on rows that it did not see.
     best = _choose(losses, folds)
     honest, spread = _nested(rows, folds)
 
     # Intervals of the share of the whole dataset know of documents.
-    def share(p: Floats, method: str) -> adaptation.Share:
-        shares = adaptation.estimate_share(p, votes.labels, documents=votes.document_ids)
+    def share(p: Floats, method: str) -> Share:
+        shares = estimate_share(p, votes.labels, documents=votes.document_ids)
         return next(share for share in shares if share.method == method)
 
-    plain = share(np.full(len(votes.labels), 0.5), adaptation.PLAIN)
+    plain = share(np.full(len(votes.labels), 0.5), PLAIN)
     shift = float(logit(plain.estimate))
     # Log-odds of rows that neither a fit nor the choice of it saw tell how steep P may be.
-    few = adaptation.FewLabels(adaptation.learn_misfit([])).fit(
-        expit(honest + shift), labeled.labels, documents=labeled.document_ids
-    )
+    few = FewLabels(learn_misfit([])).fit(expit(honest + shift), labeled.labels, documents=labeled.document_ids)
     intercept, slope = few.coef_.tolist()
-    part = Part(best, VoteSum(CANDIDATES[best](linear.in_order(rows))), intercept + (slope - 1) * shift, slope)
+    part = Part(best, VoteSum(CANDIDATES[best](_average.in_order(rows))), intercept + (slope - 1) * shift, slope)
     blend = Blend((part,))
     # The labels' own share is the prior, so log-odds at equal class weights move by it before the line is applied.
     corrected = intercept + slope * (honest + shift)
@@ -333,9 +335,9 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
     # P itself and its threshold stay at the mean of the labels, by which its slope was learned.
     p = expit(shift + blend.log_odds(blend.raw(every), np.zeros(1)))
     p[votes.labels >= 0] = expit(corrected)
-    powered = share(p, adaptation.POWERED)
+    powered = share(p, POWERED)
     estimate, low, high = (min(max(one, P_MIN), 1 - P_MIN) for one in (powered.estimate, powered.low, powered.high))
-    prior = adaptation.PriorEstimate(estimate, low, high, None, shift)
+    prior = PriorEstimate(estimate, low, high, None, shift)
     note = f"Scores are of rows that neither the fit nor the choice saw: five folds of {len(folds)} labeled rows."
     return finish(
         blend,
@@ -347,7 +349,7 @@ def fit_own_labels(votes: VoteMatrix, provenance: Mapping[str, object], *, rando
         training_cells(labeled),
         {"ensembler": best, "log_loss": {key: float(np.mean(values)) for key, values in losses.items()}},
         method="own-labels",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[note],
         answer_map=answer_map,
         target=name,
@@ -362,7 +364,7 @@ def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[Label
         others = rows.rows(~test)
         # Half a label of each class (Jeffreys), so that labels of one class leave finite log-odds.
         share = (others.labels.sum() + 0.5) / (len(others.labels) + 1)
-        log_odds = fit(linear.in_order(others)).log_odds(rows.features[test]) + float(logit(share))
+        log_odds = fit(_average.in_order(others)).log_odds(rows.features[test]) + float(logit(share))
         loss[test] = np.logaddexp(0.0, np.where(rows.labels[test] == 1, -1.0, 1.0) * log_odds)
     return loss
 
@@ -393,7 +395,7 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
         others = rows.rows(~test)
         inner = folds[~test]
         best = _choose({key: _losses(others, inner, fit) for key, fit in _candidates(rows).items()}, inner)
-        log_odds = CANDIDATES[best](linear.in_order(others)).log_odds(rows.features)
+        log_odds = CANDIDATES[best](_average.in_order(others)).log_odds(rows.features)
         honest[test] = log_odds[test]
         by_fold.append(log_odds - log_odds.mean())
     # The jackknife's variance: (k - 1) times that between the k fits, which share all rows but a fold's.
@@ -407,51 +409,50 @@ UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator giv
 
 
 def chain_model(
-    best: "chain.Candidate",
-    fold_cells: chain.KeptCells,
+    best: "Candidate",
+    fold_cells: KeptCells,
     recipe: str,
-    provenance: Mapping[str, object],
-    *,
-    random_state: int,
-    run: chain.MapLike = map,
-    notes: Sequence[str] = (),
+    work: SharedWork,
+    notes: Sequence[str],
 ) -> Model:
     """Fit a chosen chain on all datasets and without each, and draw up its model."""
+    from deep.model._search import fit_chain, predict_left_out, task_seed
+
     # The same seed as in the search, or the chain that is saved would not be the one that was chosen.
-    seed = chain.task_seed(best.ensembler, best.subset.columns, recipe, random_state)
-    spec = chain.ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
-    fitted, cells = chain.fit_chain(spec, fold_cells.training()), fold_cells.by_dataset
-    few = len(best.prompts) <= file.MAX_TABLE_VOTERS
-    patterns = file.pattern_grid(len(best.prompts)) if few else cells.patterns
-    table = file.Table(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
-    scorer = file.ChainScorer(spec, fold_cells, table)
+    seed = task_seed(best.ensembler, best.subset.columns, recipe, work.random_state)
+    spec = ChainSpec(recipe, best.ensembler, best.params, best.calibrator, seed)
+    fitted, cells = fit_chain(spec, fold_cells.training()), fold_cells.by_dataset
+    few = len(best.prompts) <= MAX_TABLE_VOTERS
+    patterns = pattern_grid(len(best.prompts)) if few else cells.patterns
+    table = Table(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
+    scorer = ChainScorer(spec, fold_cells, table)
     counts = cells.counts.astype(float).swapaxes(0, 1)
 
     # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
     # Datasets of one fold leave the fit together, and so count as one here.
-    enough = fold_cells.n_units >= adaptation.MIN_DATASETS
+    enough = fold_cells.n_units >= MIN_DATASETS
     log_odds: Iterable[Floats]
     if enough:
-        by_unit = chain.predict_left_out(spec, fold_cells, patterns, run)
-        left_out = np.column_stack([file.look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
+        by_unit = predict_left_out(spec, fold_cells, patterns, work.run)
+        left_out = np.column_stack([look_up(p, cells.patterns) for p in by_unit.T]) if few else by_unit
         log_odds = logit(left_out[:, fold_cells.units]).T
     else:
         log_odds = repeat(logit(scorer.predict(cells.patterns)))
-    points = [adaptation.LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
+    points = [LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
 
     # The prior of a new dataset, and of each training dataset from the others.
-    priors: list[adaptation.PriorEstimate] = []
+    priors: list[PriorEstimate] = []
     # The paper decides at a half and knows no prior, so its chains keep P as the calibrator gives it.
     if recipe == "paper":
-        even = adaptation.PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
-        rule: adaptation.PriorRule = adaptation.FixedPrior(even)
+        even = PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
+        rule: PriorRule = FixedPrior(even)
         priors = [even] * len(points) if enough else []
     else:
-        profiles = [adaptation.profile_of(one.score, one.ones + one.zeros) for one in points]
-        learned = rule = adaptation.LearnedPrior().fit(profiles, [one.prior for one in points])
+        profiles = [profile_of(one.score, one.ones + one.zeros) for one in points]
+        learned = rule = LearnedPrior().fit(profiles, [one.prior for one in points])
         priors = learned.left_out(profiles) if enough else []
     at_prior = [
-        adaptation.LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
+        LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
         for one, prior in zip(points, priors, strict=False)
     ]
 
@@ -459,25 +460,25 @@ def chain_model(
     return finish(
         blend,
         rule,
-        adaptation.learn_misfit(at_prior),
+        learn_misfit(at_prior),
         mean_contexts(blend, [replace(rows, weights=size) for size in counts.sum(axis=-1)]),
         {name: one.merged() for name, one in zip(cells.groups, at_prior, strict=False)},
         [prior.threshold for prior in priors],
         cells,
         _parts_of(best, fitted),
         method="chain",
-        provenance=provenance,
+        provenance=work.provenance,
         notes=[*notes, *([] if enough else [FEW_DATASETS.format(fold_cells.n_units)])],
     )
 
 
 FEW_DATASETS = (
     "{} training dataset(s) without common documents cannot show how a new one may differ: intervals are guesses "
-    f"below {adaptation.MIN_DATASETS}."
+    f"below {MIN_DATASETS}."
 )
 
 
-def _parts_of(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, object]:
+def _parts_of(best: "Candidate", fitted: "Chain") -> dict[str, object]:
     """Return the parts of a chain, the scores by which they were chosen, and the map of its calibrator."""
     curve = None
     if fitted.calibrator is not None:
@@ -504,45 +505,42 @@ def _parts_of(best: "chain.Candidate", fitted: "chain.Chain") -> dict[str, objec
 SIZES: tuple[int | str, ...] = (3, 5, 9)
 
 
-def fit_chosen_chain(
-    votes: VoteMatrix,
-    options: ChainOptions,
-    provenance: Mapping[str, object],
-    groups: Texts | None,
-    random_state: int,
-    work: SharedWork,
-) -> Model:
+def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | None, work: SharedWork) -> Model:
     """Search for the chain with the best inner score among those asked for, and draw up its model."""
-    name = check_choice(options.recipe or "deep", chain.RECIPES, "recipe")
-    recipe = chain.RECIPES[name]
+    from deep.model._search import chain_tasks, recommend, search  # every calibrator and selector with it
+
+    name = check_choice(options.recipe or "deep", _training.RECIPES, "recipe")
+    recipe = _training.RECIPES[name]
     default = ("platt",) if name == "paper" else (*calibration.CALIBRATORS, UNCALIBRATED)
     calibrators = _names(options.calibrator or default, (*calibration.CALIBRATOR_NAMES, UNCALIBRATED), "calibrator")
     ensemblers = _names(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
-    folds = chain.inner_folds(votes, recipe, random_state=random_state)
+    folds = _training.inner_folds(votes, recipe, random_state=work.random_state)
     if groups is not None and folds.group_by == "dataset":
-        folds = chain.InnerFolds(chain.grouped(numbered(groups)[1], chain.chain_limit(votes)), folds.group_by)
-    training = chain.collapse_folds(votes, folds, options.weighting or recipe.weighting)
+        folds = InnerFolds(_training.grouped(numbered(groups)[1], _training.chain_limit(votes)), folds.group_by)
+    training = _training.collapse_folds(votes, folds, options.weighting or recipe.weighting)
     searched = work.searched
     if searched is None:
-        tasks = chain.chain_tasks(
+        tasks = chain_tasks(
             training,
             recipe,
             sizes=SIZES if options.sizes is None else options.sizes,
             ensemblers=ensemblers,
             calibrators=calibrators,
             selector=options.selector or "auto",
-            random_state=random_state,
+            random_state=work.random_state,
         )
-        searched = chain.search(tasks, training.cells.patterns, work.run)
+        searched = search(tasks, training.cells.patterns, work.run)
     else:
         searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
-    best = chain.recommend(searched, recipe.criterion)
-    training_cells = chain.KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
+    best = recommend(searched, recipe.criterion)
+    training_cells = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
     in_groups = (
-        chain.grouped_note(len(votes.dataset_names), chain.chain_limit(votes)) if folds.group_by == "dataset" else None
+        _training.grouped_note(len(votes.dataset_names), _training.chain_limit(votes))
+        if folds.group_by == "dataset"
+        else None
     )
     notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
-    return chain_model(best, training_cells, name, provenance, random_state=random_state, run=work.run, notes=notes)
+    return chain_model(best, training_cells, name, work, notes)
 
 
 def _names(names: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.features import SELECTORS, distinct_patterns, installed_mrmr
-from deep.model.chain._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
+from deep.model._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
 from deep.model.options import SELECTOR_NAMES, UNCALIBRATED
 
 ParamValues = Mapping[str, Sequence[object]]

@@ -10,7 +10,7 @@ from scipy import special
 from deep._util.checks import Floats, Votes, check_votes
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model.adaptation._misfit import LEVEL, MIN_DATASETS
+from deep.model._misfit import LEVEL, MIN_DATASETS
 
 STATISTICS = {
     "coverage": "share of items it votes on",

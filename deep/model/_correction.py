@@ -13,8 +13,8 @@ from deep._util.checks import AnyVotes, Floats, Mask, Positions, Weights, check_
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_rows
-from deep.model.adaptation._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
-from deep.model.adaptation._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
+from deep.model._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
+from deep.model._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
 
 # Errors of labels that share a document are taken to correlate by so much before any was seen.
 CORRELATION = 0.1
@@ -479,10 +479,6 @@ class Belief:
         """Return a belief, read where it is text."""
         check_kind(share, (str, Belief), "share", "two shares, as in '60-80%' or '0.6-0.8'")
         return cls.parse(share) if isinstance(share, str) else share
-
-    def joined_to(self, rule: PriorRule) -> "BelievedPrior":
-        """Return a rule joined to the belief, in place of an earlier one."""
-        return BelievedPrior(rule.rule if isinstance(rule, BelievedPrior) else rule, self)
 
     @staticmethod
     def check_rule(rule: PriorRule, labels: npt.ArrayLike | None, documents: npt.ArrayLike | None = None) -> None:

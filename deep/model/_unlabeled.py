@@ -11,20 +11,10 @@ from scipy.special import ndtr
 from deep._util import checks
 from deep._util.checks import AnyVotes, Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
-from deep.model.adaptation import PriorEstimate
-from deep.model.linear._average import Linear
-from deep.model.linear._consensus import (
-    MIN_JUDGES,
-    SPARSE,
-    Judges,
-    Panel,
-    Rates,
-    count_copies,
-    coverage,
-    dawid_skene,
-    majority,
-    overlap,
-)
+from deep.model import _consensus
+from deep.model._average import Linear
+from deep.model._consensus import MIN_JUDGES, SPARSE, Judges, Panel, Rates
+from deep.model._prior import PriorEstimate
 
 # Correlation of two judges' errors that is assumed of sparse and of dense panels, since votes alone cannot show an
 # error that all judges share. However many they are, judges are then worth at most 2.5 or 2.1 independent ones; panels
@@ -171,12 +161,12 @@ def fit_unlabeled(
     checks.check_some_votes(matrix[has_vote])
     matrix, weights = matrix[has_vote], weights[has_vote]
     judges = Judges.of(matrix, weights)
-    alike = overlap(judges.panel)
-    panel = count_copies(judges.panel, alike)
+    alike = _consensus.overlap(judges.panel)
+    panel = _consensus.count_copies(judges.panel, alike)
     # Judges who vote alike are kept in the same half.
     blocks = np.asarray(connected_components(alike > ALIKE, directed=False)[1])
     trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
-    rates = dawid_skene(panel)
+    rates = _consensus.dawid_skene(panel)
     mixed = judges.expand(_average(panel, rates, trust.weight))
     evidence = np.where(matrix < 0, np.nan, 2 * matrix - 1) if are_shares else matrix
     prior = _prior(mixed.log_odds(evidence), weights, None if documents is None else documents[has_vote])
@@ -229,7 +219,7 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
         return _Trust(0.5)
     # Blocks and not judges are drawn: copies in both halves would agree whatever the label is.
     halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
-    if coverage(panel) < THIN:
+    if _consensus.coverage(panel) < THIN:
         panel = panel.thinned()
     # At 1 Fisher's transform is infinite, and one pair of equal halves would decide alone.
     result = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
@@ -251,7 +241,7 @@ def _correlations(panel: Panel, half: Mask) -> tuple[float, float]:
     if not both.any():
         return 0.0, 0.0
     sides = [side.rows(both) for side in sides]
-    fitted = [side.sum(dawid_skene(side).linear(side.shares)) for side in sides]
+    fitted = [side.sum(_consensus.dawid_skene(side).linear(side.shares)) for side in sides]
     weights = sides[0].weights
     return _correlation(fitted[0], fitted[1], weights), _correlation(sides[0].margin, sides[1].margin, weights)
 
@@ -264,12 +254,12 @@ def _correlation(first: Floats, second: Floats, weights: Floats) -> float:
 
 def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
     """Return the average of majority and Dawid-Skene on a common scale, divided by the design effect."""
-    members = (rates.linear(panel.shares), majority(panel))
+    members = (rates.linear(panel.shares), _consensus.majority(panel))
     shares = (weight, 1 - weight)
     # Log-odds that are small say that nothing was found, and are not blown up.
     sizes = [max(float(np.sqrt(panel.mean(panel.sum(member) ** 2))), 1.0) for member in members]
     n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
-    density = (coverage(panel) - SPARSE) / (DENSE - SPARSE)
+    density = (_consensus.coverage(panel) - SPARSE) / (DENSE - SPARSE)
     correlation, largest = (np.interp(density, (0, 1), ends) for ends in (ERROR_CORRELATION, LARGEST))
     # Kish's design effect: n votes whose errors correlate by r are worth n / (1 + (n - 1) r).
     scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * correlation), largest)

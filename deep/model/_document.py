@@ -1,8 +1,8 @@
 """The model file: a table of its keys, and the JSON that it is written as; docs/model-file.md describes both."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata
@@ -22,12 +22,16 @@ from deep.calibration import CALIBRATOR_NAMES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model import adaptation, linear, score
-from deep.model.chain import RECIPES, ChainSpec, KeptCells
-from deep.model.file import _kinds
-from deep.model.file._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record
-from deep.model.file._table import ChainScorer, Table, Voter, pattern_text, patterns_from_text
-from deep.model.linear import Linear
+from deep.model import _kinds
+from deep.model._average import AnswerMap, Linear
+from deep.model._blend import Blend, Part, Trees, VoteForest, VoteSum
+from deep.model._correction import Belief, BelievedPrior, Correction
+from deep.model._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record
+from deep.model._misfit import LeftOut, Misfit
+from deep.model._prior import SHIFTS, FixedPrior, LearnedPrior, PriorEstimate
+from deep.model._scores import DecisionRule, Kept
+from deep.model._table import ChainScorer, Table, Voter, pattern_text, patterns_from_text
+from deep.model._training import RECIPES, ChainSpec, KeptCells
 
 FORMAT = "deep model"
 OLDEST_SCHEMA = 4
@@ -43,10 +47,8 @@ def library_versions() -> dict[str, str]:
     """Return the versions of Python, deep and the libraries that a fit depends on."""
     result = {"deep": __version__, "python": python_version()}
     for name in LIBRARIES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             result[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return result
 
 
@@ -113,7 +115,7 @@ CELLS = record("", _cells, take=_cell_values, uses=("voters",), **CELL_KINDS)
 # Scorers --------------------------------------------------------------------------------------------------------------
 
 
-def _trees(**arrays: Any) -> score.Trees:
+def _trees(**arrays: Any) -> Trees:
     """Return trees from their arrays, in which every walk ends."""
     feature, left, right, roots = (arrays[name] for name in ("feature", "left", "right", "roots"))
     inner, nodes = feature >= 0, np.arange(len(feature))
@@ -124,7 +126,7 @@ def _trees(**arrays: Any) -> score.Trees:
     # Nodes of one tree end where the next begins: a child beyond would lead into another tree.
     end = np.repeat(np.append(roots[1:], len(nodes)), np.diff(roots, append=len(nodes)))
     expect((np.maximum(left, right) < end).all(), "trees must keep to their own nodes")
-    return score.Trees(**arrays)
+    return Trees(**arrays)
 
 
 TREES = record(
@@ -153,7 +155,7 @@ KNOTS = record(
 
 ANSWER_MAP = record(
     "answer_map",
-    linear.AnswerMap,
+    AnswerMap,
     scales=list_of(SCALE, "voters"),
     knots=list_of(KNOTS, "voters").made_into(list, tuple),
     log_odds=list_of(_kinds.one_of((True, False)), "voters"),
@@ -216,23 +218,21 @@ SCORER = _kinds.tagged(
     "kind",
     {
         "chain": (ChainScorer, CHAIN),
-        "vote-forest": (score.VoteForest, record("scorer", score.VoteForest, trees=TREES)),
-        "vote-sum": (score.VoteSum, VOTE_SUM.made_into(score.VoteSum, attrgetter("linear"))),
+        "vote-forest": (VoteForest, record("scorer", VoteForest, trees=TREES)),
+        "vote-sum": (VoteSum, VOTE_SUM.made_into(VoteSum, attrgetter("linear"))),
     },
 )
 
-PART = record(
-    "parts", score.Part, take=_kinds.attributes("name", "intercept", "slope", "context", "scorer"), scorer=SCORER
-)
+PART = record("parts", Part, take=_kinds.attributes("name", "intercept", "slope", "context", "scorer"), scorer=SCORER)
 PARTS = list_of(PART).checked(len, "{} must not be empty")
 
 # The prior, and how far off P may be ----------------------------------------------------------------------------------
 
 
-def _learned_prior(profiles: Floats, priors: Floats) -> adaptation.LearnedPrior:
+def _learned_prior(profiles: Floats, priors: Floats) -> LearnedPrior:
     expect(len(profiles) == len(priors) > 0, "prior.profiles must be one a prior")
     expect(bool((np.diff(profiles) >= 0).all()), "prior.profiles must not fall")
-    return adaptation.LearnedPrior().fit(profiles, priors)
+    return LearnedPrior().fit(profiles, priors)
 
 
 def _is_covariance(matrix: Floats) -> bool:
@@ -249,20 +249,20 @@ COVARIANCE = (
 )
 SLOPE = NUMBER.checked(_above_zero, "{} must be above 0")
 
-ESTIMATE = record("prior", adaptation.PriorEstimate, slope=SLOPE).checked(
+ESTIMATE = record("prior", PriorEstimate, slope=SLOPE).checked(
     lambda prior: 0 < prior.low <= prior.estimate <= prior.high < 1,
     "{}.low, estimate and high must ascend between 0 and 1",
 )
 
 PANEL_PRIORS = {
-    "fixed": (adaptation.FixedPrior, ESTIMATE.made_into(adaptation.FixedPrior, attrgetter("estimate"))),
+    "fixed": (FixedPrior, ESTIMATE.made_into(FixedPrior, attrgetter("estimate"))),
     "learned": (
-        adaptation.LearnedPrior,
+        LearnedPrior,
         record(
             "prior",
             _learned_prior,
             take=lambda rule: {"profiles": rule.profiles_, "priors": rule.priors_},
-            profiles=list_of(numbers(len(adaptation.SHIFTS))).made_into(np.array, list),
+            profiles=list_of(numbers(len(SHIFTS))).made_into(np.array, list),
             priors=numbers().checked(_are_shares, "{} must lie between 0 and 1"),
         ),
     ),
@@ -270,33 +270,31 @@ PANEL_PRIORS = {
 
 BELIEVED_PRIOR = record(
     "prior",
-    lambda low, high, panel: adaptation.BelievedPrior(panel, adaptation.Belief(low, high)),
+    lambda low, high, panel: BelievedPrior(panel, Belief(low, high)),
     take=lambda rule: {**vars(rule.belief), "panel": rule.rule},
     low=NUMBER,
     high=NUMBER,
     panel=_kinds.tagged("rule", PANEL_PRIORS),
 ).checked(lambda rule: 0 < rule.belief.low < rule.belief.high < 1, "prior.low and high must ascend between 0 and 1")
 
-PRIOR_RULE = _kinds.tagged("rule", {"believed": (adaptation.BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
+PRIOR_RULE = _kinds.tagged("rule", {"believed": (BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
 
 MISFIT = record(
     "misfit",
-    adaptation.Misfit,
+    Misfit,
     mean=numbers(2),
     covariance=COVARIANCE,
     cell_spread=NUMBER.checked(_not_negative, "{} must be 0 or more"),
     worst=optional(numbers(2)),
 )
 
-CORRECTION = record(
-    "correction", adaptation.Correction, uses=("misfit",), prior=ESTIMATE, slope=SLOPE, covariance=COVARIANCE
-)
+CORRECTION = record("correction", Correction, uses=("misfit",), prior=ESTIMATE, slope=SLOPE, covariance=COVARIANCE)
 
 WEIGHTS = numbers("log_odds").checked(_not_negative, "{} must be weights of 0 or more")
 
 LEFT_OUT = record(
     "left_out",
-    lambda log_odds, ones, zeros: adaptation.LeftOut(log_odds, ones, zeros),
+    lambda log_odds, ones, zeros: LeftOut(log_odds, ones, zeros),
     take=lambda one: {"log_odds": one.score, "ones": one.ones, "zeros": one.zeros},
     log_odds=numbers(),
     ones=WEIGHTS,
@@ -304,17 +302,17 @@ LEFT_OUT = record(
 ).checked(lambda one: one.ones.sum() > 0 and one.zeros.sum() > 0, "{} must hold both labels")
 
 
-def _decision(decide: str, log_odds: float | None, kept: score.Kept | None) -> score.DecisionRule:
+def _decision(decide: str, log_odds: float | None, kept: Kept | None) -> DecisionRule:
     """Return the rule of decision; the threshold of a rule by labels is in the file, of any other in its name."""
-    rule = score.DecisionRule.parse(decide)
+    rule = DecisionRule.parse(decide)
     if rule.by_labels:
         expect(log_odds is not None and kept is not None, "decision must have a threshold by labels")
-        return score.DecisionRule(decide, log_odds, kept)
+        return DecisionRule(decide, log_odds, kept)
     expect(log_odds == rule.log_odds and kept is None, "decision must be as its name says")
     return rule
 
 
-KEPT = record("decision", score.Kept).checked(
+KEPT = record("decision", Kept).checked(
     lambda one: 0 <= one.low <= one.high <= 1 and 0 <= one.share <= 1, "decision must keep a share"
 )
 
@@ -381,7 +379,7 @@ FIELDS = (
     Field("decision", DECISION, "rule"),
     Field("context_weight", SHARE, since=5, default=0.0),
     Field("contexts", numbers()),
-    Field("parts", PARTS.made_into(score.Blend, attrgetter("parts")), "blend"),
+    Field("parts", PARTS.made_into(Blend, attrgetter("parts")), "blend"),
     Field("left_out", _kinds.by_name(LEFT_OUT)),
     Field("training_cells", CELLS, "cells"),
 )
@@ -411,28 +409,21 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         if field.since > content["schema_version"]:
             values[field.key] = field.default
             continue
-        with _key_named(field.key):
+        try:
             values[field.key] = field.kind.read(content[field.key], field.key, values)
+        except KeyError as error:
+            raise KeyError(*dict.fromkeys([*error.args, field.key])) from None
+        except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"{field.key!r} is wrong, {error}") from None
     parts = values["parts"].parts
     chains = [isinstance(part.scorer, ChainScorer) for part in parts]
     expect(chains == [True] if values["method"] == "chain" else not any(chains), "parts must fit the method")
-    length = len(parts) + len(adaptation.SHIFTS)
+    length = len(parts) + len(SHIFTS)
     expect(len(values["contexts"]) == length, f"contexts must have {length} entries")
     expect(values["correction"] is None or values["target"] is not None, "correction must have a target")
     report = {field.key: values[field.key] for field in FIELDS if field.attribute == "fit_report"}
     own = {field.attribute or field.key: values[field.key] for field in FIELDS if field.attribute != "fit_report"}
     return {**own, "fit_report": report}
-
-
-@contextmanager
-def _key_named(key: str) -> Iterator[None]:
-    """Say in which key of the file something is wrong."""
-    try:
-        yield
-    except KeyError as error:
-        raise KeyError(*dict.fromkeys([*error.args, key])) from None
-    except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{key!r} is wrong, {error}") from None
 
 
 def checksum(content: Mapping[str, object]) -> str:

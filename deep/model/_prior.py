@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_consistent_length, check_fitted, check_probabilities
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._misfit import SHARE_CLIP, LeftOut, newton_logistic
+from deep.model._misfit import SHARE_CLIP, LeftOut, newton_logistic
 
 SHIFTS = np.concatenate([np.arange(-8.0, -4.0), np.arange(-4.0, 4.0, 0.5), np.arange(4.0, 9.0)])
 """Intercepts at which the mean P of a dataset is known; between them its log-odds are nearly straight."""

@@ -10,9 +10,9 @@ from deep._util import checks
 from deep._util.checks import Floats, Mask, Positions
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model.adaptation._correction import CORRELATION, Clusters, labeled_mask, standardised
-from deep.model.adaptation._misfit import LEVEL, Misfit, laplace, newton_logistic
-from deep.model.adaptation._prior import PriorEstimate, normalised
+from deep.model._correction import CORRELATION, Clusters, labeled_mask, standardised
+from deep.model._misfit import LEVEL, Misfit, laplace, newton_logistic
+from deep.model._prior import PriorEstimate, normalised
 
 # How far apart intercepts of systems may lie, in variances of the misfit.
 # Each is tried, and the labels weigh them, at odds before of 1 : sqrt(scale). One scale alone is either too tight on a

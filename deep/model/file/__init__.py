@@ -1,5 +1,0 @@
-"""The model as it is saved, loaded and applied: voters, table of patterns, JSON document."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
