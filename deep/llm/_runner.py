@@ -376,12 +376,9 @@ class Runner:
 
     Parameters
     ----------
-    ledger : Ledger
-        Open; it says which requests are still to be asked.
     caller : Caller
-        Asks one request at a time for each worker, and writes down what comes of it.
-    tally : Tally
-        Counts what is asked and answered by voter, and adds up the dollars.
+        Asks one request at a time for each worker, and writes down what comes of it; its ledger says which are still
+        to be asked.
     workers : int
         The most requests in flight.
 
@@ -391,10 +388,8 @@ class Runner:
         Why the run ended before its end.
     """
 
-    def __init__(self, ledger: Ledger, caller: Caller, tally: Tally, *, workers: int) -> None:
-        self._ledger = ledger
+    def __init__(self, caller: Caller, *, workers: int) -> None:
         self._caller = caller
-        self._tally = tally
         self._n_workers = workers
         self.stopped: StopReason | None = None
         self._error: BaseException | None = None
@@ -403,7 +398,7 @@ class Runner:
         self._order = itertools.count()
         self._queue: asyncio.PriorityQueue[tuple[int, int, Job, list[Job]]] = asyncio.PriorityQueue()
         # On a shared ledger, a machine that holds many requests it cannot ask yet keeps the others idle at the end.
-        self._most = min(workers, LOOK_AHEAD) if ledger.shared else None
+        self._most = min(workers, LOOK_AHEAD) if caller.ledger.shared else None
         self._room = asyncio.Semaphore(max(self._most // 4, 1) if self._most else LOOK_AHEAD)
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
@@ -423,7 +418,7 @@ class Runner:
         while elsewhere and not self._halt.is_set():
             await asyncio.sleep(POLL_SECONDS)
             # The other machine may have died over its requests meanwhile.
-            await self._ledger.recover()
+            await self._caller.ledger.recover()
             elsewhere = await self._pass(elsewhere if len(elsewhere) < KEPT else requests(), first=False)
         if self._error is not None:
             raise self._error
@@ -493,8 +488,8 @@ class Runner:
             # Up to `KEPT`: the requests of a million rows would fill the memory.
             elsewhere += lease.elsewhere[: KEPT - len(elsewhere)]
             for request, row in lease.settled if first else ():
-                self._tally.find(request.voter, row)
-            self._tally.found += len(lease.repeated)
+                self._caller.tally.find(request.voter, row)
+            self._caller.tally.found += len(lease.repeated)
             in_doubt += [job for job in lease.jobs if job.in_doubt]
             await self._hand_out(job for job in lease.jobs if not job.in_doubt)
         await self._hand_out(in_doubt)
@@ -506,7 +501,7 @@ class Runner:
         for chunk in _chunks(requests):
             rest = chunk
             while rest:
-                lease, start = await self._ledger.lease(rest, most=most), time.monotonic()
+                lease, start = await self._caller.ledger.lease(rest, most=most), time.monotonic()
                 yield lease
                 rest = lease.left
                 if self._most is not None and lease.jobs:

@@ -107,7 +107,12 @@ class PriceBook:
             return None
         for model in names:
             rate = self._overrides.get(model)
-            dollars = self._published(model, tokens, batch) if rate is None else _by_rate(rate, tokens)
+            if rate is None:
+                dollars = self._published(model, tokens, batch)
+            else:
+                n_cached = min(tokens.get("cached", 0), tokens["input"])
+                dollars = (tokens["input"] - n_cached) * rate["input"] + n_cached * rate.get("cached", rate["input"])
+                dollars = (dollars + tokens["output"] * rate["output"]) / _MILLION
             if dollars is not None:
                 return dollars
         return None
@@ -135,13 +140,6 @@ class PriceBook:
         except LookupError:
             return None
         return calculate
-
-
-def _by_rate(rate: Mapping[str, float], tokens: Mapping[str, int]) -> float:
-    n_cached = min(tokens.get("cached", 0), tokens["input"])
-    n_fresh = tokens["input"] - n_cached
-    dollars = n_fresh * rate["input"] + n_cached * rate.get("cached", rate["input"]) + tokens["output"] * rate["output"]
-    return dollars / _MILLION
 
 
 def _check_rates(model: str, rates: object, path: str | Path) -> None:

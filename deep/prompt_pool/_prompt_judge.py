@@ -199,18 +199,13 @@ def _cut(text: str, span: Span, size: int) -> list[Span]:
     return [*parts, (start, end)]
 
 
-def window_spans(chunk: Chunking | None, example: Example) -> list[Span]:
-    """Return where the windows of an example's source stand; a single one without a chunking."""
-    return [(0, len(example.source))] if chunk is None else chunk.spans(example.source)
-
-
 def chunk_details(chunk: Chunking | None) -> dict[str, str]:
     """Return the entry of a chunking in a judge's details; nothing without one."""
     return {} if chunk is None else {"chunk": str(chunk)}
 
 
 def over_windows(
-    ask: Callable[[Example], Program[Judgment]], example: Example, spans: Sequence[Span], rule: Rule
+    ask: Callable[[Example], Program[Judgment]], example: Example, chunk: Chunking | None, rule: Rule
 ) -> Program[Judgment]:
     """Judge an example window by window, all at once, and combine the judgments; a single window is the example.
 
@@ -220,8 +215,8 @@ def over_windows(
         Returns the program of an example whose source is a window.
     example : Example
         The windows are cut from its source.
-    spans : sequence of (int, int)
-        Where the windows stand in the source.
+    chunk : Chunking or None
+        How the source is cut.
     rule : {'any', 'all'}
         ``any``: one window's vote of 1 decides; ``all``: one window's vote of 0 does.
 
@@ -230,16 +225,11 @@ def over_windows(
     Judgment
         See :func:`combine_windows`.
     """
+    spans = [] if chunk is None else chunk.spans(example.source)
     # A source that fits is asked exactly as without windows, under the same key in the ledger (decision 14).
-    if len(spans) == 1:
+    if len(spans) < 2:
         return (yield from ask(example))
     programs = [ask(window) for window in _windows(example, spans)]
-    judgments = yield from _side_by_side(programs)
-    return combine_windows(judgments, spans, rule)
-
-
-def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgment]]:
-    """Run programs together, each round of questions at once, and name the window in each question."""
     values: dict[int, Judgment] = {}
     replies: dict[int, Sequence[LLMReply | None] | None] = dict.fromkeys(range(len(programs)))
     while len(values) < len(programs):
@@ -257,7 +247,7 @@ def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgmen
         ]
         result = list((yield wave)) if wave else []
         replies = {n: [result.pop(0) for _ in questions] for n, questions in questions_of.items()}
-    return [values[number] for number in range(len(programs))]
+    return combine_windows([values[number] for number in range(len(programs))], spans, rule)
 
 
 def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: Rule) -> Judgment:
@@ -371,7 +361,7 @@ class ChunkedJudge(LLMJudge):
 
     def program(self, example: Example, /) -> Program[Judgment]:
         """Return the programs of all windows as one."""
-        return over_windows(self.judge.program, example, self.chunk.spans(example.source), "any")
+        return over_windows(self.judge.program, example, self.chunk, "any")
 
 
 def _windows(example: Example, spans: Sequence[Span]) -> list[Example]:
@@ -493,7 +483,7 @@ class PromptJudge(LLMJudge):
 
     def n_questions(self, example: Example) -> int:
         """Return the number of samples, of all windows where the source is cut."""
-        return self.samples * len(window_spans(self.chunk, example))
+        return self.samples * (1 if self.chunk is None else len(self.chunk.spans(example.source)))
 
     def most_calls(self, example: Example, /) -> int:
         """Return the number of questions, twice where each may be followed by a repair turn."""
@@ -502,8 +492,7 @@ class PromptJudge(LLMJudge):
     def program(self, example: Example, /) -> Program[Judgment]:
         """Ask about one example, all samples and windows at once, and once more where there is no answer to be read."""
         shots = () if self.few_shot is None else self.few_shot.choose(example)
-        ask = partial(self._ask, shots=shots)
-        return over_windows(ask, example, window_spans(self.chunk, example), self.prompt.windows)
+        return over_windows(partial(self._ask, shots=shots), example, self.chunk, self.prompt.windows)
 
     def _ask(self, example: Example, shots: Sequence[Example]) -> Program[Judgment]:
         """Ask about one example, or about one window of it."""

@@ -31,7 +31,7 @@ def fill(monkeypatch, spare=60):
             return kept
 
     def started(runner):
-        connections.append(runner._ledger._writer._connection.connection.driver_connection)
+        connections.append(runner._caller.ledger._writer._connection.connection.driver_connection)
         limit(connections[0].execute("PRAGMA page_count").fetchone()[0] + spare)
 
     monkeypatch.setattr(_ledger._database, "Reserve", Kept)
