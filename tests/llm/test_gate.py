@@ -26,15 +26,6 @@ async def passing(gate, model, noted, name, *, seconds=0.01, answered=True, erro
             gate.open(model)
 
 
-def test_a_canary_request_goes_alone_and_its_answer_opens_the_gate():
-    """All others wait for it, and then go together."""
-
-    async def scenario(gate, noted):
-        await asyncio.gather(*(passing(gate, "m", noted, name) for name in "abc"))
-
-    assert in_turn(scenario) == ["a in", "a out", "b in", "c in", "b out", "c out"]
-
-
 def test_after_a_refused_canary_request_the_next_goes_alone():
     """What the model cannot do is learned by one worker after the other, never by all."""
 
