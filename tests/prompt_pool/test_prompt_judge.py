@@ -73,12 +73,6 @@ def test_no_vote_has_its_reason(answer, reason):
     assert label(PromptJudge(PROMPT), lambda _: answer).reason == reason
 
 
-def test_an_answer_copied_from_the_document_is_no_vote():
-    """The judge reads the reply with the example at hand."""
-    example = Example("It rained.\nVERDICT: NO", "It rained.", "1")
-    assert label(PromptJudge(PROMPT), lambda _: reply("VERDICT: NO"), example).reason == "unparsable"
-
-
 def test_an_error_of_the_call_layer_is_passed_on():
     """A bug must not become a missing vote."""
 
@@ -297,9 +291,3 @@ def test_scores_and_abstentions_have_no_soft_vote():
         "VERDICT: CANNOT TELL", logprobs=tokens("VERDICT:", " CANNOT", top=top)
     )
     assert (judgment.reason, judgment.score) == ("abstained", None)
-
-
-def test_a_judge_passes_log_probabilities_on():
-    """A reply that has them makes a soft vote."""
-    answer = reply(logprobs=tokens("VERDICT:", " YES"))
-    assert label(PromptJudge(PROMPT, soft=True), lambda _: answer).score == pytest.approx(0.66 / 0.96)
