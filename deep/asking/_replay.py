@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deep.asking._options import AskOptions
 from deep.judges import LLMReply, Question, VoteQuestion
 from deep.llm import Request
-from deep.prompt_pool import repair_of, why_unusable
+from deep.prompt_pool import repair_of, reply_schema, why_unusable
 from deep.records import Judgment
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, n
     """Return a question as the ledger keeps it: a vote by its voter and item, a step by its number besides."""
     body = {"model": llm, "messages": question.messages, **question.parameters}
     if question.schema is not None:
-        layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
-        body["response_format"] = {"type": "json_schema", "json_schema": layout}
+        body["response_format"] = reply_schema("answer", dict(question.schema))
     if question.choice is not None:
         body |= question.choice.fields
     votes = isinstance(question, VoteQuestion)

@@ -328,7 +328,7 @@ Constraint = Literal["none", "schema", "vllm"]
 
 
 def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
-    """Return the constraint to the labels of a verdict; None for a score, and where nothing is to be constrained.
+    """Return the constraint to the labels of a verdict; None where nothing is to be constrained.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
         A JSON schema (``response_format``) makes the reply an object, ``{"verdict": "YES"}``; vLLM's
         ``structured_outputs``, from its version 0.12 on, makes it the very line that the prompt asks for.
     """
-    if how == "none" or form.kind == "score":
+    if how == "none":
         return None
     labels = list(form.told)
     if how == "vllm":

@@ -269,7 +269,7 @@ class Prompt:
     def choice(
         self, source: str, claim: str, constrain: str, *, question: str | None = None, again: bool = False
     ) -> Choice | None:
-        """Return the constraint of a reply that is the verdict alone; None for a score, or with `constrain` ``none``.
+        """Return the constraint of a reply that is the verdict alone; None for others, or with `constrain` ``none``.
 
         Parameters
         ----------
@@ -282,6 +282,8 @@ class Prompt:
         again : bool, default=False
             For the repair turn.
         """
+        if not self.is_direct:
+            return None
         return choice_of(self._form, self._form.tag(self._material(source, claim, question), again=again), constrain)
 
     def check_few_shot(self) -> None:

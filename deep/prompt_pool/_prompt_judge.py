@@ -14,7 +14,7 @@ from typing import TypedDict, get_args
 from deep._util.checks import check_choice
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
-from deep.judges import REPAIR, Choice, Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
+from deep.judges import REPAIR, Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
 from deep.prompt_pool._answer_form import Constraint, reply_schema
 from deep.prompt_pool._locate import Span
 from deep.prompt_pool._material import FewShot
@@ -517,24 +517,20 @@ class PromptJudge(LLMJudge):
             version=self.version,
             read=partial(self.read, example),
             group=group,
-            choice=self._choice(example),
+            choice=self.prompt.choice(example.source, example.claim, self.constrain, question=example.question),
             repair=partial(self._repair_question, example, shots) if self.repair else None,
         )
 
-    def _choice(self, example: Example, *, again: bool = False) -> Choice | None:
-        if not self.prompt.is_direct:
-            return None
-        return self.prompt.choice(example.source, example.claim, self.constrain, question=example.question, again=again)
-
     def _repair_question(self, example: Example, shots: Sequence[Example], text: str) -> VoteQuestion:
         """Return the question that quotes a reply without an answer and asks for the answer alone."""
+        texts, question = (example.source, example.claim), example.question
         return VoteQuestion(
             step=REPAIR,
-            messages=self.prompt.render_repair(example.source, example.claim, text, shots, question=example.question),
+            messages=self.prompt.render_repair(*texts, text, shots, question=question),
             parameters={name: value for name, value in self.parameters.items() if name != "response_format"},
             version=self.version,
             read=partial(self.read, example),
-            choice=self._choice(example, again=True),
+            choice=self.prompt.choice(*texts, self.constrain, question=question, again=True),
         )
 
     def _repair(self, questions: Sequence[VoteQuestion], judgments: Sequence[Judgment]) -> Program[list[Judgment]]:

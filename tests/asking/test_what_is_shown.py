@@ -233,7 +233,7 @@ def test_the_own_dataset_alone_is_refused_before_anything_is_asked(ask, tmp_path
     [
         (["--shots", "4"], "`shots` must be given with `few_shot`. Got 4 without."),
         (["--few-shot", "none.csv"], "`few_shot` must be a file"),
-        (["--few-shot", "CLAIMS", "--shots", "3"], "`shots` must be an even number from 2"),
+        (["--few-shot", "CLAIMS", "--shots", "3"], "`shots` must be an even number from 2, half for each label. Got 3"),
         (["--few-shot", "CLAIMS", "--prompt", "five-stars"], "`few_shot` must go with prompts of kind verdict"),
         (["--chunk", "12"], "`chunk` must be SIZE:OVERLAP characters"),
         (["--chunk", "large"], "`chunk` must be SIZE or SIZE:OVERLAP in characters, as in 8000:500"),

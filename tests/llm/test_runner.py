@@ -20,14 +20,14 @@ def test_every_fault_is_survived_and_every_attempt_is_counted(tmp_path):
     shares = {"rate_limited": 0.1, "server_error": 0.05, "hang": 0.01, "dropped": 0.02, "broken_json": 0.03}
     shares |= {"broken_http": 0.02, "cut": 0.02, "no_verdict": 0.05, "truncated": 0.3, "refused": 0.03}
     with FaultServer(faults=shares) as server:  # the timeout is long enough for any answer on a busy machine
-        run(server.url, tmp_path / "a", questions(200), workers=8, timeout=3)
-        assert server.count > 220
+        run(server.url, tmp_path / "a", questions(120), workers=8, timeout=3)
+        assert server.count > 132
         attempts, reached = rows(tmp_path / "a", "SELECT count(*), sum(reached) FROM attempts")[0]
         assert attempts >= reached >= server.count  # a slow machine sends what no server has time to read
     calm = {name: share for name, share in shares.items() if name in ("no_verdict", "truncated", "refused")}
     with FaultServer(faults=calm) as server:
-        ran = run(server.url, tmp_path / "b", questions(200), workers=32)
-        assert server.count == 200 + ran.tally.longer
+        ran = run(server.url, tmp_path / "b", questions(120), workers=32)
+        assert server.count == 120 + ran.tally.longer
         assert 0 < ran.tally.saved < ran.tally.longer
     assert answers(tmp_path / "a") == answers(tmp_path / "b")
     assert {reason for _, reason in answers(tmp_path / "a").values()} == {None, "unparsable", "truncated", "refused"}
