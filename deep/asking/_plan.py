@@ -215,15 +215,6 @@ class Plan:
         """The voters that declare a scale: their answers stand in the place of votes."""
         return {name: one.judge.scale for name, one in self.functions.items() if one.judge.scale is not None}
 
-    @property
-    def soft_voters(self) -> list[str]:
-        """The voters that may give more than a vote beside it."""
-        return [
-            *(c.name for judge, c in self.prompts if judge.gives_scores),
-            *(name for name in self.functions if name not in self.graders),
-            *(column.name for column in self.offline),
-        ]
-
     def check_questions(self) -> None:
         """Raise where prompts show a question and no example has one; those that lack it among others go without."""
         showing = [judge.name for judge, _ in self.prompts if judge.prompt.shows_question]
@@ -268,11 +259,6 @@ class Plan:
         cut = [judge for judge, _ in self.prompts if judge.chunk is not None]
         whole = self.n_complete * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
         return whole + sum(judge.n_questions(example) for example in (self.complete if cut else ()) for judge in cut)
-
-    @property
-    def n_offline(self) -> int:
-        """The number of judgments that need no LLM."""
-        return self.n_complete * len(self.offline)
 
     def requests(self, examples: Iterable[Example] | None = None) -> Iterator[Request]:
         """Yield the requests of all prompts, those that concern one document together, about all or some examples.

@@ -351,13 +351,19 @@ def write_votes(
     out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
     run_values: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
     run_values |= {} if stopped is None else {"stopped": stopped}
+    # The voters that may give more than a vote beside it.
+    soft = [
+        *(c.name for judge, c in plan.prompts if judge.soft or judge.samples > 1 or judge.prompt.kind == "score"),
+        *(name for name in plan.functions if name not in plan.graders),
+        *(column.name for column in plan.offline),
+    ]
     public_url = options.public_url if options is not None and plan.asks else None
     write_judged(
         judged_rows(plan, options, tally, progress, stopped, on_judged),
         plan.voters,
         out,
         {**plan.metadata(public_url), **run_values, "examples": datasets.origin_record(plan.examples, out)},
-        plan.soft_voters,
+        soft,
         plan.graders,
         # A column of nothing but missing ids would only take room.
         documents=any(example.document_id is not None for example in plan.examples),

@@ -455,23 +455,22 @@ class Tally:
         else:
             self._count(voter, "answers" if row["vote"] is None else row["reason"])
 
-    def answer(self, voter: str, judgment: Judgment | None, cost: float | None) -> None:
-        """Count an answer; its judgment is None where it has no vote of its own."""
-        self.answered += 1
+    def answer(
+        self, voter: str, judgment: Judgment | None, cost: float | None, *, again: bool = False, longer: bool = False
+    ) -> None:
+        """Count an answer; its judgment is None where it has no vote of its own.
+
+        With `again` it was cut off, and is asked for with a `longer` limit: what it has cost is all that counts.
+        """
         self.cost += cost or 0.0
         # An answer without a known price may still cost: it is never counted as 0 in silence.
         self.unpriced += cost is None
+        if again:
+            return
+        self.answered += 1
         self._count(voter, "answers" if judgment is None else judgment.reason)
-
-    def cut(self, cost: float | None) -> None:
-        """Count a reply that was cut off, and is asked for again: what it has cost, and no answer."""
-        self.cost += cost or 0.0
-        self.unpriced += cost is None
-
-    def end_longer(self, judgment: Judgment | None) -> None:
-        """Count the second reply to a request whose first was cut off."""
-        self.longer += 1
-        self.saved += judgment is None or judgment.vote != ABSTAIN
+        self.longer += longer
+        self.saved += longer and (judgment is None or judgment.vote != ABSTAIN)
 
     def name(self, model: str, answered: str | None) -> None:
         """Count an answer by the name of the model that gave it, where that is not the one asked."""

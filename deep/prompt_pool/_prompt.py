@@ -306,7 +306,13 @@ class Prompt:
             return ""
         self.check_few_shot()
         label_of = {self.labels[label]: label for label in reversed(first_labels(self.labels))}
-        cases = [_case(shot, label_of[shot.label or 0], number) for number, shot in enumerate(shots, start=1)]
+        cases = list[str]()
+        for number, shot in enumerate(shots, start=1):
+            material, label = Material(shot.source, shot.claim), label_of[shot.label or 0]
+            cases.append(
+                f"Case {number}, which was decided:\n\n{material.fenced('source')}\n\n{material.fenced('claim')}\n\n"
+                f"People who read case {number} with care chose {label} for it."
+            )
         return "\n\n".join([_EXAMPLES, *cases])
 
     @cached_property
@@ -394,15 +400,6 @@ class Prompt:
     def _form(self) -> AnswerForm:
         own = {one.name: getattr(self, one.name) for one in fields(AnswerForm) if one.name != "told"}
         return AnswerForm(**own | {"labels": {**self.labels, **self.verdict_words}}, told=tuple(self.told_labels))
-
-
-def _case(shot: Example, label: str, number: int) -> str:
-    """Return one labeled example with the answer that people have given."""
-    material = Material(shot.source, shot.claim)
-    texts = f"{material.fenced('source')}\n\n{material.fenced('claim')}"
-    return (
-        f"Case {number}, which was decided:\n\n{texts}\n\nPeople who read case {number} with care chose {label} for it."
-    )
 
 
 # The types that a value may have in a file, by that of the field of a prompt.

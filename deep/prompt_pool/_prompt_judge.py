@@ -464,11 +464,6 @@ class PromptJudge(LLMJudge):
         examples = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
         return {**identity, **coded, **(examples or {}), **chunk_details(self.chunk), "parameters": self.parameters}
 
-    @property
-    def gives_scores(self) -> bool:
-        """Whether its judgments have a soft vote beside the vote."""
-        return self.soft or self.samples > 1 or self.prompt.kind == "score"
-
     @cached_property
     def parameters(self) -> dict[str, object]:
         """The parameters that go along with the prompt's messages."""
