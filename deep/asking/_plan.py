@@ -391,19 +391,16 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     >>> sorted(shot.claim for shot in chosen)
     ['Bob won.', 'It was wet.']
     """
+    file = Path(path)
+    is_table = file.name.lower().endswith((".csv", ".csv.gz", ".parquet")) and file.is_file()
     try:
-        labeled = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
+        # A file that has items and labels without their texts.
+        is_bare = is_table and {"source", "item_id"} & set(table_columns(file)) == {"item_id"}
+        labeled = tuple(_of_votes(path, examples) if is_bare else read_examples(path))
         labeled = tuple(example for example in labeled if example.has_texts)
     except InputError as error:
         raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
     return FewShot(labeled, shots, family_of)
-
-
-def _is_table(path: Path) -> bool:
-    """Return whether a file has items and labels without their texts."""
-    if not path.name.lower().endswith((".csv", ".csv.gz", ".parquet")) or not path.is_file():
-        return False
-    return {"source", "item_id"} & set(table_columns(path)) == {"item_id"}
 
 
 def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example]:

@@ -77,8 +77,16 @@ class PriceBook:
         if path is None:
             return cls(base_url, urls=urls)
         tables = read_toml(path, "prices")
+        allowed = "a table with input, output and, if it differs, cached: dollars per million tokens"
         for model, rates in tables.items():
-            _check_rates(model, rates, path)
+            if not isinstance(rates, dict) or not {"input", "output"} <= set(rates) <= _KINDS:
+                raise InputError(
+                    f"`prices` must hold, for each model, {allowed}. Got {rates!r} for {model!r} in {str(path)!r}."
+                )
+            for kind, value in rates.items():
+                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                    got = f"{value!r} for {model!r}.{kind} in {str(path)!r}"
+                    raise InputError(f"`prices` must be numbers >= 0. Got {got}.")
         return cls(base_url, tables, urls)
 
     def cost(self, models: Iterable[str | None], tokens: Mapping[str, int], *, batch: bool = False) -> float | None:
@@ -140,17 +148,6 @@ class PriceBook:
         except LookupError:
             return None
         return calculate
-
-
-def _check_rates(model: str, rates: object, path: str | Path) -> None:
-    allowed = "a table with input, output and, if it differs, cached: dollars per million tokens"
-    if not isinstance(rates, dict) or not {"input", "output"} <= set(rates) <= _KINDS:
-        raise InputError(
-            f"`prices` must hold, for each model, {allowed}. Got {rates!r} for {model!r} in {str(path)!r}."
-        )
-    for kind, value in rates.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise InputError(f"`prices` must be numbers >= 0. Got {value!r} for {model!r}.{kind} in {str(path)!r}.")
 
 
 # A request whose reply was cut off at its output limit is asked again with this many times the limit.

@@ -397,13 +397,12 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     # The reply's own code: it is new, so that no tag in the reply can close the fence.
     fence = Material(reply[-MOST_QUOTED:], "\n".join(material.given))
     quoted = f"<reply-{fence.code}>\n{fence.source}\n</reply-{fence.code}>"
-    return _TURN.format(reply=quoted, lines=_lines(form, form.tag(material, again=True)))
-
-
-def _lines(form: AnswerForm, tag: str) -> str:
-    """Return the lines that the judge may write, as they stand in the instruction."""
+    tag = form.tag(material, again=True)
+    # The lines that the judge may write.
     if form.scale is not None:
         low, high = form.scale
-        return f'"{form.line(tag, "N")}", where N is a number from {low:g} to {high:g}'
-    *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
-    return f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"
+        lines = f'"{form.line(tag, "N")}", where N is a number from {low:g} to {high:g}'
+    else:
+        *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
+        lines = f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"
+    return _TURN.format(reply=quoted, lines=lines)
