@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,19 +47,13 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[TextPart, str] = {"claim": example.claim, "source": example.source}
-        self._places: dict[tuple[str, TextPart], datasets.TextPlace | None] = {}
+        self._places: dict[tuple[str, bool], datasets.TextPlace | None] = {}
 
-    def in_source(self, text: str) -> datasets.TextPlace | None:
-        """Return the place of a passage, first of all in the source."""
-        return self._first(text, ("source", "claim"))
-
-    def in_claim(self, text: str) -> datasets.TextPlace | None:
-        """Return the place of a passage, first of all in the claim."""
-        return self._first(text, ("claim", "source"))
-
-    def _first(self, text: str, parts: tuple[TextPart, TextPart]) -> datasets.TextPlace | None:
-        key = text, parts[0]
+    def find(self, text: str, *, claim_first: bool) -> datasets.TextPlace | None:
+        """Return the place of a passage, first of all in the claim, or else in the source."""
+        key = text, claim_first
         if key not in self._places and len(self._places) < MOST_SOUGHT:
+            parts: tuple[TextPart, ...] = ("claim", "source") if claim_first else ("source", "claim")
             self._places[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
         return self._places.get(key)
 
@@ -87,7 +81,7 @@ def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[d
     claim_first : bool
         Where to look first, as :attr:`Plan.claim_first` says.
     """
-    return datasets.passages_of(judgment.evidence, places.in_claim if claim_first else places.in_source)
+    return datasets.passages_of(judgment.evidence, partial(places.find, claim_first=claim_first))
 
 
 # One example with its judgments by voter.
