@@ -64,7 +64,7 @@ def test_an_early_opening_does_not_wait_for_the_canary_request_to_end():
     """A rate limit shows that the model is there, though the canary request has yet to be answered."""
 
     async def scenario(gate, noted):
-        canary = asyncio.create_task(passing(gate, "m", noted, "a", seconds=0.05))
+        canary = asyncio.create_task(passing(gate, "m", noted, "a", seconds=0.5))
         other = asyncio.create_task(passing(gate, "m", noted, "b"))
         await asyncio.sleep(0.01)
         gate.open("m")
