@@ -118,7 +118,7 @@ async def ours(
     async with Ledger(ledger) as book:
         caller = Caller(book, client, lambda *_: Judgment(1), Terms(PriceBook(url), limit), ModelGate(), tally)
         start = time.perf_counter()
-        await Runner(book, caller, tally, workers=limit.maximum).run(requests)
+        await Runner(caller, workers=limit.maximum).run(requests)
         seconds = time.perf_counter() - start
     await client.close()
     assert tally.answered == n

@@ -39,7 +39,13 @@ NOT_FOR_PEOPLE = re.compile(
     r"^\s*(SELECT|INSERT|CREATE|UPDATE|DELETE|PRAGMA|ALTER|WITH|DROP|BEGIN|ON CONFLICT)\b|\(\?[:P<=!i]|\\[bwsd]|"
     r"^[\w.]+\.[\w.]+$|FROM \w+ WHERE|^--"
 )
-NOT_HERE = ("prompt_pool/_locate", "prompt_pool/reader", "features/lexical", "experiments/printed")
+NOT_HERE = [
+    "prompt_pool/_locate",
+    "prompt_pool/_reader",
+    "prompt_pool/_sayings",
+    "features/lexical",
+    "experiments/printed",
+]
 
 
 @dataclass(frozen=True)

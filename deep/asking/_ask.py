@@ -118,7 +118,11 @@ def ask(
     if not columns:
         raise InputError("`llm` must be given with judges that ask one. Got none.")
     check_kind(options, (AskOptions, NoneType), "options", "AskOptions")
-    file = _file(ledger)
+    if ledger is not None:
+        check_kind(ledger, (str, Path), "ledger", "the path of a file")
+        if not Path(ledger).name:
+            raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
+    file = None if ledger is None else str(ledger)
     result = as_examples(examples)
     plan = Plan(examples=result if isinstance(result, Examples) else GivenExamples(result), columns=columns)
     with ExitStack() as stack:
@@ -147,17 +151,18 @@ def _votes_of(plan: Plan, options: AskOptions | None, progress: ProgressCallback
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
     rows = list(judged_rows(plan, options, outcome.tally, progress))
-    has_documents = any(row.example.document_id for row in rows)
+    examples = [example for example, _ in rows]
+    has_documents = any(example.document_id for example in examples)
     scales = [plan.functions[voter].judge.scale if voter in plan.functions else None for voter in plan.voters]
-    answers = [[row.judgments[voter] for voter in plan.voters] for row in rows]
+    answers = [[judgments[voter] for voter in plan.voters] for _, judgments in rows]
     return VoteMatrix(
         votes=_on_scales(answers, scales) if any(scales) else [[one.vote for one in row] for row in answers],
         scales=[scale or BINARY for scale in scales] if any(scales) else None,
-        item_ids=[row.example.example_id for row in rows],
+        item_ids=[example.example_id for example in examples],
         voter_names=plan.voters,
-        datasets=[str(row.example.dataset) for row in rows],
-        labels=[-1 if row.example.label is None else row.example.label for row in rows],
-        document_ids=[row.example.document_id or row.example.example_id for row in rows] if has_documents else None,
+        datasets=[str(example.dataset) for example in examples],
+        labels=[-1 if example.label is None else example.label for example in examples],
+        document_ids=[example.document_id or example.example_id for example in examples] if has_documents else None,
     )
 
 
@@ -175,13 +180,3 @@ def _on_scales(answers: Sequence[Sequence[Judgment]], scales: Sequence[Scale | N
 def ledger_for_once(stack: ExitStack) -> str:
     """Return the name of a ledger that goes when `stack` ends: the answers of functions, where none is to keep them."""
     return str(Path(stack.enter_context(TemporaryDirectory(prefix="deep-")), "answers.sqlite"))
-
-
-def _file(ledger: str | Path | None) -> str | None:
-    """Return the path or the URL of a ledger as text."""
-    if ledger is None:
-        return None
-    check_kind(ledger, (str, Path), "ledger", "the path of a file")
-    if not Path(ledger).name:
-        raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
-    return str(ledger)

@@ -226,11 +226,6 @@ class AskOptions:
                     result.setdefault(name, {})[kind] = dollars
         return result
 
-    @property
-    def limit(self) -> "llm.ConcurrencyLimit":
-        """A new count of the requests in flight."""
-        return llm.ConcurrencyLimit.parse(self.concurrency)
-
     def api_key(self) -> str | None:
         """Return the key from the environment; None where there is none and the endpoint is not OpenAI's own.
 
@@ -262,7 +257,7 @@ class AskOptions:
     def client(self, *, default: bool = True) -> "llm.Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
         # A few more than requests in flight: one that waits for a connection loses time of its own clock.
-        room = self.limit.maximum + 8
+        room = llm.ConcurrencyLimit.parse(self.concurrency).maximum + 8
         by_endpoint = {provider.endpoint: provider for provider in self.providers.values()}
         others = {}
         for endpoint, row in by_endpoint.items():
@@ -301,7 +296,7 @@ class AskOptions:
         retry = llm.RetryPolicy(self.max_attempts, self.backoff, jitter=self.backoff, at_most_once=self.at_most_once)
         return llm.Terms(
             prices=self.price_book,
-            concurrency=self.limit,
+            concurrency=llm.ConcurrencyLimit.parse(self.concurrency),
             requests_per_minute=llm.Throttle(self.rpm),
             tokens_per_minute=llm.Throttle(self.tpm),
             retry=retry,

@@ -1,14 +1,14 @@
 """A plan: all judges, each with the LLM that it asks, on all examples; and the judgments that have come of it."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from heapq import nsmallest
 from itertools import chain, groupby, islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from deep._util.names import check_name, family_of
 from deep._util.scales import Scale
@@ -17,16 +17,13 @@ from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, m
 from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError, note
-from deep.judges import Judge, OfflineJudge, Program, Question, run_program
+from deep.judges import Judge, OfflineJudge, Question, run_program
 from deep.llm import Provider, Request
 from deep.prompt_pool import FewShot, PromptJudge
 from deep.records import Example, Judgment, Reason
 
 if TYPE_CHECKING:
     from deep.llm import History
-
-Asked = TypeVar("Asked")
-Replies = TypeVar("Replies")
 
 # At most this many claims about one document are asked about together, so that no document fills the memory.
 CLAIMS_AT_ONCE = 50
@@ -218,15 +215,6 @@ class Plan:
         """The voters that declare a scale: their answers stand in the place of votes."""
         return {name: one.judge.scale for name, one in self.functions.items() if one.judge.scale is not None}
 
-    @property
-    def soft_voters(self) -> list[str]:
-        """The voters that may give more than a vote beside it."""
-        return [
-            *(c.name for judge, c in self.prompts if judge.gives_scores),
-            *(name for name in self.functions if name not in self.graders),
-            *(column.name for column in self.offline),
-        ]
-
     def check_questions(self) -> None:
         """Raise where prompts show a question and no example has one; those that lack it among others go without."""
         showing = [judge.name for judge, _ in self.prompts if judge.prompt.shows_question]
@@ -272,11 +260,6 @@ class Plan:
         whole = self.n_complete * sum(judge.samples for judge, _ in self.prompts if judge.chunk is None)
         return whole + sum(judge.n_questions(example) for example in (self.complete if cut else ()) for judge in cut)
 
-    @property
-    def n_offline(self) -> int:
-        """The number of judgments that need no LLM."""
-        return self.n_complete * len(self.offline)
-
     def requests(self, examples: Iterable[Example] | None = None) -> Iterator[Request]:
         """Yield the requests of all prompts, those that concern one document together, about all or some examples.
 
@@ -297,15 +280,29 @@ class Plan:
             yield from _by_group(requests) if has_chunks else requests
 
     def program(self, column: PlannedVoter, example: Example, *, tell: bool = False) -> RequestProgram[Judgment]:
-        """Return the requests of one voter about one example, as a program that ends with a judgment."""
-        identity = ProgramId(column.name, str(example.dataset), example.example_id)
-        if column.caller is not None:
-            return unbroken(_called(column.caller, example), identity, "failed", tell=tell)
-        provider = self.providers.get(column.llm)
-        # The provider knows the LLM by its own name; the column keeps that of the provider before it.
-        model, endpoint = (column.llm, self.endpoint) if provider is None else (model_of(column.llm), provider.endpoint)
-        program = unbroken(program_of(column.judge, example), identity, "unparsable", tell=tell)
-        return as_requests(program, identity, model, endpoint)
+        """Return the requests of one voter about one example, as a program that ends with a judgment.
+
+        Nothing is asked where there is nothing to judge. A judge that breaks ends without a vote: the answers of all
+        others are paid for, and good.
+        """
+        if not example.has_texts:
+            return NO_SOURCE
+        identity, caller = ProgramId(column.name, str(example.dataset), example.example_id), column.caller
+        try:
+            if caller is None:
+                provider = self.providers.get(column.llm)
+                # The provider knows the LLM by its own name; the column keeps that of the provider before it.
+                llm = column.llm if provider is None else model_of(column.llm)
+                endpoint = self.endpoint if provider is None else provider.endpoint
+                return (yield from as_requests(column.judge.program(example), identity, llm, endpoint))
+            judgment = caller.answers.pop(caller.judge.key(example), None)
+            if judgment is None:
+                request = caller.request(example)
+                (reply,) = yield [request]
+                judgment = request.context.read(reply)
+        except Exception as error:
+            return broken(identity, "failed" if caller else "unparsable", error, tell=tell)
+        return judgment
 
     def programs(
         self,
@@ -345,37 +342,12 @@ class Plan:
         }
 
 
-def _called(caller: FunctionCaller, example: Example) -> RequestProgram[Judgment]:
-    """Ask what a function says of an example; nothing where there is nothing to judge."""
-    judgment = caller.answers.pop(caller.judge.key(example), None) if example.has_texts else NO_SOURCE
-    if judgment is None:
-        request = caller.request(example)
-        (reply,) = yield [request]
-        judgment = request.context.read(reply)
-    return judgment
-
-
 def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     """Yield requests group by group: all questions about one window of a document, then those about the next."""
     groups: dict[str | None, list[Request]] = {}
     for request in requests:
         groups.setdefault(request.group, []).append(request)
     return chain.from_iterable(groups.values())
-
-
-def program_of(judge: Judge, example: Example) -> Program[Judgment]:
-    """Ask what a judge asks about an example; nothing where there is nothing to judge."""
-    return (yield from judge.program(example)) if example.has_texts else NO_SOURCE
-
-
-def unbroken(
-    program: Generator[Asked, Replies, Judgment], identity: ProgramId, reason: Reason, *, tell: bool
-) -> Generator[Asked, Replies, Judgment]:
-    """End a judge that breaks without a vote: the answers of all others are paid for, and good."""
-    try:
-        return (yield from program)
-    except Exception as error:
-        return broken(identity, reason, error, tell=tell)
 
 
 def broken(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool) -> Judgment:
@@ -419,19 +391,16 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     >>> sorted(shot.claim for shot in chosen)
     ['Bob won.', 'It was wet.']
     """
+    file = Path(path)
+    is_table = file.name.lower().endswith((".csv", ".csv.gz", ".parquet")) and file.is_file()
     try:
-        labeled = tuple(_of_votes(path, examples) if _is_table(Path(path)) else read_examples(path))
+        # A file that has items and labels without their texts.
+        is_bare = is_table and {"source", "item_id"} & set(table_columns(file)) == {"item_id"}
+        labeled = tuple(_of_votes(path, examples) if is_bare else read_examples(path))
         labeled = tuple(example for example in labeled if example.has_texts)
     except InputError as error:
         raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
     return FewShot(labeled, shots, family_of)
-
-
-def _is_table(path: Path) -> bool:
-    """Return whether a file has items and labels without their texts."""
-    if not path.name.lower().endswith((".csv", ".csv.gz", ".parquet")) or not path.is_file():
-        return False
-    return {"source", "item_id"} & set(table_columns(path)) == {"item_id"}
 
 
 def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example]:

@@ -6,9 +6,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deep.asking._options import AskOptions
-from deep.judges import LLMReply, Program, Question, VoteQuestion
+from deep.judges import LLMReply, Question, VoteQuestion
 from deep.llm import Request
-from deep.prompt_pool import repair_of, why_unusable
+from deep.prompt_pool import repair_of, reply_schema, why_unusable
 from deep.records import Judgment
 
 if TYPE_CHECKING:
@@ -61,8 +61,11 @@ Entry = tuple[ProgramId, str, Asking[Any]]
 """A program's identity, the LLM that it asks, and the program."""
 
 
-def as_requests(program: Program[T], identity: ProgramId, llm: str, endpoint: str) -> RequestProgram[T]:
-    """Return a program whose questions are requests already, so that it can be a part of another one."""
+def as_requests(program: Asking[T], identity: ProgramId, llm: str, endpoint: str) -> RequestProgram[T]:
+    """Return a program whose questions are requests, so that it can be a part of another one; it yields no empty list.
+
+    Requests that it yields itself are asked as they are.
+    """
     number, replies = 0, None
     while True:
         try:
@@ -70,17 +73,19 @@ def as_requests(program: Program[T], identity: ProgramId, llm: str, endpoint: st
         except StopIteration as end:
             value: T = end.value
             return value
-        requests = [_request(question, identity, llm, endpoint, number + i) for i, question in enumerate(questions)]
+        requests = [
+            one if isinstance(one, Request) else _request(one, identity, llm, endpoint, number + i)
+            for i, one in enumerate(questions)
+        ]
         number += len(requests)
-        replies = yield requests
+        replies = (yield requests) if requests else []
 
 
 def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, number: int) -> Request:
     """Return a question as the ledger keeps it: a vote by its voter and item, a step by its number besides."""
     body = {"model": llm, "messages": question.messages, **question.parameters}
     if question.schema is not None:
-        layout = {"name": "answer", "strict": True, "schema": dict(question.schema)}
-        body["response_format"] = {"type": "json_schema", "json_schema": layout}
+        body["response_format"] = reply_schema("answer", dict(question.schema))
     if question.choice is not None:
         body |= question.choice.fields
     votes = isinstance(question, VoteQuestion)
@@ -133,19 +138,14 @@ def read_answer(request: Request, reply: "Reply") -> Judgment | None:
     return None if reason is None else Judgment(vote=-1, reason=reason)
 
 
-def _is_not_asked(request: Request, answer: "Answer | None") -> bool:
-    """Return whether a question was never asked, or waits; a repair turn is more than was asked for."""
-    return (answer is None or answer.state in ("queued", "sent")) and not is_repair(request.context)
-
-
 class _Running:
     """A program on its way: the requests it has made, those it waits for, and in the end its value."""
 
     def __init__(self, entry: Entry, endpoint: str) -> None:
-        self.id, self._model, self._program = entry
-        self._endpoint = endpoint
+        self.id, model, program = entry
+        self._program = as_requests(program, self.id, model, endpoint)
         self.requests: list[Request] = []
-        self.pending: list[Request] = []
+        self.pending: Sequence[Request] = []
         self.open: set[int] = set()
         self.owners: set[int] = set()
         self.declined: set[int] = set()
@@ -157,15 +157,7 @@ class _Running:
     def advance(self, replies: Sequence[LLMReply | None] | None) -> None:
         """Hand over the replies to what is pending, until the program asks something or ends."""
         try:
-            questions = next(self._program) if replies is None else self._program.send(replies)
-            while not questions:
-                questions = self._program.send([])
-            self.pending = [
-                question
-                if isinstance(question, Request)
-                else _request(question, self.id, self._model, self._endpoint, len(self.requests) + i)
-                for i, question in enumerate(questions)
-            ]
+            self.pending = next(self._program) if replies is None else self._program.send(replies)
         except StopIteration as end:
             self.pending, self.is_over, self.value = [], True, end.value
         # A judge that breaks must not end the others; whoever reads the values gets its error.
@@ -256,8 +248,10 @@ class Replay:
         for running, own_keys in zip(waiting, keys, strict=True):
             result = [answers.get(key) for key in own_keys]
             unanswered = set() if final else {i for i, answer in enumerate(result) if self._is_open(answer)}
-            if final and any(map(_is_not_asked, running.pending, result)):
-                self.not_asked.add(running.id)
+            for request, answer in zip(running.pending, result, strict=True) if final else ():
+                waits = answer is None or answer.state in ("queued", "sent")
+                if waits and not is_repair(request.context):  # a repair turn is more than was asked for
+                    self.not_asked.add(running.id)
             # A repair turn is asked about the replies of some runs only; the other ones count as declined.
             may_repair_all = all(map(self.repairs, running.owners))
             running.open = {i for i in unanswered if may_repair_all or not is_repair(running.pending[i].context)}

@@ -371,8 +371,8 @@ class _Run:
                 self.state.tally.find(request.voter, rows[request.key])
 
     async def _runner(self, caller: "llm.Caller") -> "_SideBySide":
-        options, ledger, tally = self.options, caller.ledger, self.state.tally
-        lanes = [llm.Runner(ledger, caller, tally, workers=workers) for workers, _ in self.calls]
+        options, ledger = self.options, caller.ledger
+        lanes = [llm.Runner(caller, workers=workers) for workers, _ in self.calls]
         # What waits in a batch would be paid twice if it were asked one by one as well.
         n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
         if n:
@@ -388,9 +388,9 @@ class _Run:
                 "results first, or give up on them with `retry_failed` exported."
             )
         if not options.batch:
-            return _SideBySide(llm.Runner(ledger, caller, tally, workers=caller.terms.concurrency.maximum), lanes)
+            return _SideBySide(llm.Runner(caller, workers=caller.terms.concurrency.maximum), lanes)
         batch_runner: Callable[..., StoppableRunner] = load_part("batch").BatchRunner
-        session = (ledger, caller.client, caller.parse, caller.terms, caller.gate, tally)
+        session = (ledger, caller.client, caller.parse, caller.terms, caller.gate, caller.tally)
         return _SideBySide(batch_runner(*session, endpoint=self.endpoint, poll=options.poll), lanes)
 
     async def _to_end(self, engine: Engine, runner: "_SideBySide") -> None:

@@ -78,7 +78,7 @@ class Scored:
         return {**self.columns, "judges": judges, **extra}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class PlanScorer:
     """Scores examples by a model and the judgments of its own judges.
 
@@ -96,15 +96,15 @@ class PlanScorer:
     plan: Plan
     options: ScoreOptions
 
-    def __call__(self, examples: Sequence[Example], history: "History | None", *, tell: bool = True) -> list[Scored]:
-        """Return scored examples, whether they are the plan's own or others that its judges can read.
+    def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
+        """Return examples scored by their judgments, those of LLMs as a ledger has them; nothing is asked.
 
         Parameters
         ----------
         examples : sequence of Example
-            Each with an id of its own in its dataset.
-        history : History or None
-            The ledger; None where no LLM is asked.
+            The plan's own or others that its judges can read, each with an id of its own in its dataset.
+        history : History, optional
+            The ledger; needed where a judge asks an LLM.
         tell : bool, default=True
             Name each program that breaks on standard error.
         """
@@ -139,10 +139,10 @@ class PlanScorer:
 
 def score_examples(model: Model, plan: Plan, ledger: str | None, options: ScoreOptions) -> Iterator[list[Scored]]:
     """Yield scored examples, a chunk at a time; the answers of LLMs are read from the ledger."""
-    score = PlanScorer(model, plan, options)
+    scorer = PlanScorer(model, plan, options)
     with nullcontext() if ledger is None else llm.History(ledger) as history:
         for examples in chunks(plan.examples):
-            yield score(examples, history)
+            yield scorer.read(examples, history)
 
 
 def prior_of_texts(model: Model, options: ScoreOptions) -> dict[str, object]:
@@ -188,7 +188,7 @@ TEXTS = "texts"
 ANYWHERE, PLAIN = Finder(), ScoreOptions()
 
 
-class TextScorer:
+class TextScorer(PlanScorer):
     """Scores texts by a model whose judges are found once, from one thread or many: for servers and other tools.
 
     Where judges ask an LLM, pairs that come while others are asked about go together in the next run against the
@@ -244,11 +244,11 @@ class TextScorer:
         endpoint: str | None = None,
         dataset: str = TEXTS,
     ) -> None:
-        self.model = model if isinstance(model, Model) else load(model)
-        self.options = options
+        model = model if isinstance(model, Model) else load(model)
         self.ask, self._dataset = ask, dataset
         name = endpoint or ("" if ask is None else ask.public_url)
-        self.plan = finder.plan(self.model, GivenExamples(()), lambda: name, None if ask is None else ask.workers)
+        plan = finder.plan(model, GivenExamples(()), lambda: name, None if ask is None else ask.workers)
+        super().__init__(model, plan, options)
         self.asks = self.plan.asks
         # Asked once, not for each text.
         self._keeps_answers = self.plan.keeps_answers
@@ -260,7 +260,6 @@ class TextScorer:
             stack = ExitStack()
             self.ask = AskOptions(ledger=ledger_for_once(stack))
             finalize(self, stack.close)
-        self._scorer = PlanScorer(self.model, self.plan, options)
         self._futures: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
 
@@ -295,20 +294,6 @@ class TextScorer:
         result = self._in_turn(distinct) if self._keeps_answers else self._score(list(distinct.values()))
         by_id = {scored.example.example_id: scored for scored in result}
         return [by_id[example.example_id] for example in examples]
-
-    def read(self, examples: Sequence[Example], history: "History | None" = None, *, tell: bool = True) -> list[Scored]:
-        """Return examples scored by their judgments, those of LLMs as a ledger has them; nothing is asked.
-
-        Parameters
-        ----------
-        examples : sequence of Example
-            Each with an id of its own in its dataset.
-        history : History, optional
-            The ledger; needed where a judge asks an LLM.
-        tell : bool, default=True
-            Name each program that breaks on standard error.
-        """
-        return self._scorer(examples, history, tell=tell)
 
     def _in_turn(self, examples: dict[str, Example]) -> list[Scored]:
         """Ask about all that wait, or let the caller whose turn it is do so."""

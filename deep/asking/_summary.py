@@ -58,8 +58,8 @@ class Estimate:
         Calls of functions that do not say what they cost.
     """
 
-    def __init__(self, offline_judgments: int = 0) -> None:
-        self.offline_judgments = offline_judgments
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.offline_judgments = 0 if plan is None else plan.n_complete * len(plan.offline)
         self.calls = self.settled = self.input_tokens = 0
         self.output_tokens: int | None = 0
         self.dollars: float | None = 0.0
@@ -141,7 +141,7 @@ def estimate_plan(plan: Plan, options: AskOptions) -> Estimate:
     """Count the requests of a plan that are still to be sent and bound their cost, without sending anything."""
     # The prices of providers count too, though nothing is sent to them.
     options = plan.with_providers(options)
-    estimate, shared, prices = Estimate(plan.n_offline), set[str](), options.price_book
+    estimate, shared, prices = Estimate(plan), set[str](), options.price_book
     with history_of(options.ledger, plan) or nullcontext() as history:
         replay = Replay(plan.programs, plan.endpoint, history)
         for chunk in chunks(chain(plan.requests(), replay.requests())):
@@ -189,7 +189,7 @@ def _most_calls(plan: Plan) -> int | None:
 
 def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> None:
     """Print how many calls, tokens and dollars a plan takes beyond the ledger; nothing is sent."""
-    estimate = Estimate(plan.n_offline) if options is None else estimate_plan(plan, options)
+    estimate = Estimate(plan) if options is None else estimate_plan(plan, options)
     if as_json:
         sys.stdout.write(json.dumps({"schema_version": 1, "dry_run": True, **estimate.as_dict()}, indent=2) + "\n")
     else:

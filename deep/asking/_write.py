@@ -4,11 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from deep import datasets, llm
@@ -47,19 +47,13 @@ class Places:
 
     def __init__(self, example: Example) -> None:
         self._texts: dict[TextPart, str] = {"claim": example.claim, "source": example.source}
-        self._places: dict[tuple[str, TextPart], datasets.TextPlace | None] = {}
+        self._places: dict[tuple[str, bool], datasets.TextPlace | None] = {}
 
-    def in_source(self, text: str) -> datasets.TextPlace | None:
-        """Return the place of a passage, first of all in the source."""
-        return self._first(text, ("source", "claim"))
-
-    def in_claim(self, text: str) -> datasets.TextPlace | None:
-        """Return the place of a passage, first of all in the claim."""
-        return self._first(text, ("claim", "source"))
-
-    def _first(self, text: str, parts: tuple[TextPart, TextPart]) -> datasets.TextPlace | None:
-        key = text, parts[0]
+    def find(self, text: str, *, claim_first: bool) -> datasets.TextPlace | None:
+        """Return the place of a passage, first of all in the claim, or else in the source."""
+        key = text, claim_first
         if key not in self._places and len(self._places) < MOST_SOUGHT:
+            parts: tuple[TextPart, ...] = ("claim", "source") if claim_first else ("source", "claim")
             self._places[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
         return self._places.get(key)
 
@@ -87,14 +81,11 @@ def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[d
     claim_first : bool
         Where to look first, as :attr:`Plan.claim_first` says.
     """
-    return datasets.passages_of(judgment.evidence, places.in_claim if claim_first else places.in_source)
+    return datasets.passages_of(judgment.evidence, partial(places.find, claim_first=claim_first))
 
 
-class Row(NamedTuple):
-    """One example with its judgments by voter."""
-
-    example: Example
-    judgments: Mapping[str, Judgment]
+# One example with its judgments by voter.
+Row = tuple[Example, Mapping[str, Judgment]]
 
 
 def output_paths(out: Path) -> dict[str, Path]:
@@ -136,23 +127,35 @@ def place_of_votes(out: Path, stopped: str | None) -> Path:
     return out.with_name(f"{out.stem}.partial{out.suffix}") if finished else out
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Writes votes and the files beside them to temporary files, and moves them into place together at the end.
+def write_judged(
+    judged: Iterable[Row],
+    voters: Sequence[str],
+    out: Path,
+    made: Mapping[str, object],
+    soft: Sequence[str] = (),
+    graders: Mapping[str, Scale] = MappingProxyType({}),
+    *,
+    documents: bool = True,
+    claim_first: Collection[str] = frozenset(),
+    free: Collection[str] = frozenset(),
+) -> None:
+    """Write votes, and their reasons and rationales beside them, as ``deep ask`` does: all files at once, at the end.
 
     Parameters
     ----------
-    out : Path
-        The votes; the others lie beside it.
+    judged : iterable of (Example, mapping of voter to Judgment)
+        One a row of the table, in its order; gone through once.
     voters : sequence of str
-        The columns, in order.
+        The columns, in order; an example has no judgment of one that was not there to judge it.
+    out : Path
+        The Parquet file of votes; the others lie beside it.
+    made : mapping
+        How they came to be: it goes into the Parquet files under the key ``deep``, as JSON, with an id of the run.
+        Readers of one of these files refuse another one of another run.
     soft : sequence of str
-        The voters that give soft votes; where there are none, no file of soft votes is left.
+        The voters whose scores are written beside their votes; where there are none, no file of soft votes is left.
     graders : mapping of str to Scale
         The voters whose scores are their answers, and stand among the votes, as words where their scale has some.
-    metadata : mapping
-        Goes into the Parquet files under the key ``deep``, as JSON, with an id of the run: readers of one of these
-        files refuse another one of another run.
     documents : bool, default=True
         Whether there is a column `document_id`.
     claim_first : collection of str
@@ -160,97 +163,92 @@ class Outputs:
     free : collection of str
         The voters that cost nothing.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    out: Path
-    voters: Sequence[str]
-    soft: Sequence[str]
-    metadata: Mapping[str, object]
-    graders: Mapping[str, Scale] = field(default_factory=dict)
-    documents: bool = True
-    claim_first: Collection[str] = frozenset()
-    free: Collection[str] = frozenset()
+    text = pa.string()
+    index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
+    index += [("document_id", text)] if documents else []
+    types = {name: text if scale.words else pa.float64() for name, scale in graders.items()}
+    schemas = {
+        "reasons": pa.schema([("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]),
+        "votes": pa.schema([*index, *((voter, types.get(voter, pa.int8())) for voter in voters)]),
+        "judgments": datasets.judgments_schema(),
+    }
+    if soft:
+        schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in soft)])
+    metadata = {"deep": json.dumps({**made, "run": uuid4().hex}, sort_keys=True)}
+    schemas = {kind: schema.with_metadata(metadata) for kind, schema in schemas.items()}
+    paths = output_paths(out)
+    places = {kind: path for kind, path in paths.items() if kind in schemas}
+    # Soft votes of an earlier run would not belong to these votes.
+    gone = [path for kind, path in paths.items() if kind not in schemas]
+    with whole_files(places, gone) as partial, ExitStack() as stack:
+        writers = {kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas}
+        # All files take a chunk before the next is read, so that rows are held once.
+        for rows in chunks(judged):
+            for kind, writer in writers.items():
+                if kind == "reasons":
+                    table = pa.Table.from_pylist(list(_reasons(rows)), schema=schemas[kind])
+                elif kind == "judgments":
+                    table = pa.Table.from_pylist(list(_details(rows, claim_first, free)), schema=schemas[kind])
+                else:
+                    columns = voters if kind == "votes" else soft
+                    table = _answers(rows, schemas[kind], columns, graders, soft=kind == "soft")
+                writer.write_table(table)
 
-    def write(self, rows: Iterable[Row]) -> None:
-        """Write all rows, a thousand at a time."""
-        import pyarrow.parquet as pq
 
-        schemas, paths = self._schemas(), output_paths(self.out)
-        places = {kind: path for kind, path in paths.items() if kind in schemas}
-        # Soft votes of an earlier run would not belong to these votes.
-        gone = [path for kind, path in paths.items() if kind not in schemas]
-        with whole_files(places, gone) as partial, ExitStack() as stack:
-            writers = {kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas}
-            # All files take a chunk before the next is read, so that rows are held once.
-            for chunk in chunks(rows):
-                for kind, writer in writers.items():
-                    writer.write_table(self._table(kind, chunk, schemas[kind]))
+def _answers(
+    rows: Sequence[Row], schema: "pa.Schema", voters: Sequence[str], graders: Mapping[str, Scale], *, soft: bool
+) -> "pa.Table":
+    """Return the table of votes, or of `soft` votes."""
+    import pyarrow as pa
 
-    def _schemas(self) -> dict[str, "pa.Schema"]:
-        import pyarrow as pa
+    columns: dict[str, list[object]] = {
+        "dataset": [example.dataset for example, _ in rows],
+        "item_id": [example.example_id for example, _ in rows],
+        "label": [example.label for example, _ in rows],
+        "document_id": [example.document_id for example, _ in rows],
+    }
+    for voter in voters:
+        scale, judgments = graders.get(voter), [row.get(voter) for _, row in rows]
+        scores = [one.score if one and (soft or scale) else _vote(one) for one in judgments]
+        words = () if scale is None else scale.words
+        columns[voter] = [words[int(n)] if words and n is not None else n for n in scores]
+    return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
-        text = pa.string()
-        index = [("dataset", text), ("item_id", text), ("label", pa.int8())]
-        index += [("document_id", text)] if self.documents else []
-        types = {name: text if scale.words else pa.float64() for name, scale in self.graders.items()}
-        votes = [(voter, types.get(voter, pa.int8())) for voter in self.voters]
-        reasons = [("dataset", text), ("item_id", text), ("voter", text), ("reason", text)]
-        schemas = {"reasons": pa.schema(reasons), "votes": pa.schema([*index, *votes])}
-        schemas["judgments"] = datasets.judgments_schema()
-        if self.soft:
-            schemas["soft"] = pa.schema([*index, *((voter, pa.float64()) for voter in self.soft)])
-        metadata = {"deep": json.dumps({**self.metadata, "run": uuid4().hex}, sort_keys=True)}
-        return {kind: schema.with_metadata(metadata) for kind, schema in schemas.items()}
 
-    def _table(self, kind: str, rows: Sequence[Row], schema: "pa.Schema") -> "pa.Table":
-        import pyarrow as pa
+def _reasons(rows: Sequence[Row]) -> Iterator[dict[str, object]]:
+    """Yield a record for each missing vote."""
+    for example, judgments in rows:
+        where = {"dataset": example.dataset, "item_id": example.example_id}
+        for voter, judgment in judgments.items():
+            if judgment.reason is not None:
+                yield {**where, "voter": voter, "reason": judgment.reason}
 
-        if kind in ("judgments", "reasons"):
-            records = self._reasons(rows) if kind == "reasons" else self._details(rows)
-            return pa.Table.from_pylist(list(records), schema=schema)
-        columns: dict[str, list[object]] = {
-            "dataset": [row.example.dataset for row in rows],
-            "item_id": [row.example.example_id for row in rows],
-            "label": [row.example.label for row in rows],
-            "document_id": [row.example.document_id for row in rows],
-        }
-        for voter in self.voters if kind == "votes" else self.soft:
-            judgments = [row.judgments.get(voter) for row in rows]
-            is_vote, scale = kind == "votes" and voter not in self.graders, self.graders.get(voter)
-            scores = [_vote(one) if is_vote or one is None else one.score for one in judgments]
-            words = () if scale is None else scale.words
-            columns[voter] = [words[int(n)] if words and n is not None else n for n in scores]
-        return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
-    def _reasons(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
-        """Yield a record for each missing vote."""
-        for row in rows:
-            where = {"dataset": row.example.dataset, "item_id": row.example.example_id}
-            for voter, judgment in row.judgments.items():
-                if judgment.reason is not None:
-                    yield {**where, "voter": voter, "reason": judgment.reason}
-
-    def _details(self, rows: Sequence[Row]) -> Iterator[dict[str, object]]:
-        """Yield a record for each judgment."""
-        for row in rows:
-            places = Places(row.example)
-            for voter, judgment in row.judgments.items():
-                # Those from a cache and those of thinking are among them.
-                tokens = [judgment.tokens[kind] for kind in ("input", "output") if kind in judgment.tokens]
-                yield {
-                    "dataset": row.example.dataset,
-                    "item_id": row.example.example_id,
-                    "voter": voter,
-                    "rationale": _storable(judgment.rationale),
-                    "passages": [
-                        {name: _storable(value) for name, value in asdict(passage).items()}
-                        for passage in located(judgment, places, claim_first=voter in self.claim_first)
-                    ],
-                    "samples": judgment.samples,
-                    "cost": cost_of(judgment, free=voter in self.free),
-                    "seconds": judgment.seconds,
-                    "tokens": sum(tokens) if tokens else None,
-                    "repaired": judgment.repaired,
-                }
+def _details(rows: Sequence[Row], claim_first: Collection[str], free: Collection[str]) -> Iterator[dict[str, object]]:
+    """Yield a record for each judgment."""
+    for example, judgments in rows:
+        places = Places(example)
+        for voter, judgment in judgments.items():
+            # Those from a cache and those of thinking are among them.
+            tokens = [judgment.tokens[kind] for kind in ("input", "output") if kind in judgment.tokens]
+            yield {
+                "dataset": example.dataset,
+                "item_id": example.example_id,
+                "voter": voter,
+                "rationale": _storable(judgment.rationale),
+                "passages": [
+                    {name: _storable(value) for name, value in asdict(passage).items()}
+                    for passage in located(judgment, places, claim_first=voter in claim_first)
+                ],
+                "samples": judgment.samples,
+                "cost": cost_of(judgment, free=voter in free),
+                "seconds": judgment.seconds,
+                "tokens": sum(tokens) if tokens else None,
+                "repaired": judgment.repaired,
+            }
 
 
 def _storable(value: object) -> object:
@@ -347,51 +345,26 @@ def write_votes(
     out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
     run_values: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
     run_values |= {} if stopped is None else {"stopped": stopped}
-    outputs = Outputs(
-        out=out,
-        voters=plan.voters,
-        soft=plan.soft_voters,
-        graders=plan.graders,
-        metadata={
-            **plan.metadata(options.public_url if options is not None and plan.asks else None),
-            **run_values,
-            "examples": datasets.origin_record(plan.examples, out),
-        },
+    # The voters that may give more than a vote beside it.
+    soft = [
+        *(c.name for judge, c in plan.prompts if judge.soft or judge.samples > 1 or judge.prompt.kind == "score"),
+        *(name for name in plan.functions if name not in plan.graders),
+        *(column.name for column in plan.offline),
+    ]
+    public_url = options.public_url if options is not None and plan.asks else None
+    write_judged(
+        judged_rows(plan, options, tally, progress, stopped, on_judged),
+        plan.voters,
+        out,
+        {**plan.metadata(public_url), **run_values, "examples": datasets.origin_record(plan.examples, out)},
+        soft,
+        plan.graders,
         # A column of nothing but missing ids would only take room.
         documents=any(example.document_id is not None for example in plan.examples),
         claim_first=plan.claim_first,
         free={column.name for column in plan.offline},
     )
-    outputs.write(judged_rows(plan, options, tally, progress, stopped, on_judged))
     return out
-
-
-def write_judged(
-    judged: Iterable[tuple[Example, Mapping[str, Judgment]]],
-    voters: Sequence[str],
-    out: Path,
-    made: Mapping[str, object],
-    soft: Sequence[str] = (),
-    graders: Mapping[str, Scale] = MappingProxyType({}),
-) -> None:
-    """Write votes that were given elsewhere, and their reasons and rationales beside them, as ``deep ask`` does.
-
-    Parameters
-    ----------
-    judged : iterable of (Example, mapping of voter to Judgment)
-        One a row of the table, in its order; gone through once.
-    voters : sequence of str
-        The columns, in order; an example has no judgment of one that was not there to judge it.
-    out : Path
-        The Parquet file of votes.
-    made : mapping
-        How they came to be, for the account in the files.
-    soft : sequence of str
-        The voters whose scores are written beside their votes.
-    graders : mapping of str to Scale
-        The voters whose scores are their answers, and are written in place of their votes.
-    """
-    Outputs(out=out, voters=voters, soft=soft, graders=graders, metadata=made).write(map(Row._make, judged))
 
 
 def judged_rows(
@@ -427,7 +400,7 @@ def judged_rows(
                     progress(state)
                 if on_judged is not None:
                     on_judged(example, judgments)
-                yield Row(example, judgments)
+                yield example, judgments
     asking_voters = {column.name for column in plan.columns} - {column.name for column in plan.offline}
     # To find nothing is a mistake in the command; the votes would all be missing.
     if stopped == FROM_LEDGER and not any(tally.by_voter[voter]["done"] for voter in asking_voters):

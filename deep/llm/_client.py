@@ -89,17 +89,25 @@ class Client:
         context, self._link = _ssl_context(), Link()
         options: dict[str, Any] = {"limits": limits, "verify": context}
         connecting = httpx2.Timeout(None, connect=min(timeout, CONNECT_SECONDS))  # all else is timed by `send`
-        clients = [
-            AsyncOpenAI(
-                api_key=api_key or PLACEHOLDER_KEY,
-                base_url=base_url,
-                timeout=connecting,
-                # Retries are the runner's, which writes every attempt down before it is made.
-                max_retries=0,
-                http_client=_through_proxy_if_far(base_url, self._link, options),
-            )
-            for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
-        ]
+        try:
+            clients = [
+                AsyncOpenAI(
+                    api_key=api_key or PLACEHOLDER_KEY,
+                    base_url=base_url,
+                    timeout=connecting,
+                    # Retries are the runner's, which writes every attempt down before it is made.
+                    max_retries=0,
+                    # By the proxy that the environment names, but not to this machine: its localhost is another one.
+                    http_client=BoundedClient(self._link, trust_env=not is_loopback(base_url), **options),
+                )
+                for _ in range(1 + max_connections // CONNECTIONS_A_POOL)
+            ]
+        except (ImportError, ValueError, httpx2.InvalidURL):
+            raise InputError(
+                "`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` must name proxies that can be used: http://..., "
+                "https://..., or socks5://... where socksio is installed. Got another in the environment. Unset it, or "
+                "name the endpoint's host in NO_PROXY."
+            ) from None
         account = (None, None) if named else (_header_value("OPENAI_ORG_ID"), _header_value("OPENAI_PROJECT_ID"))
         # Set afterwards: the constructor takes None for "as the environment says".
         for client in clients:
@@ -158,25 +166,6 @@ class Client:
             await client.close()
 
 
-def _through_proxy_if_far(base_url: str, link: "Link", options: dict[str, Any]) -> "BoundedClient":
-    """Return a client that goes by the proxy that the environment names, but not to this machine itself.
-
-    Raises
-    ------
-    InputError
-        The environment names a proxy that cannot be used.
-    """
-    try:
-        # The localhost of a proxy is another machine.
-        return BoundedClient(link, trust_env=not is_loopback(base_url), **options)
-    except (ImportError, ValueError, httpx2.InvalidURL):
-        raise InputError(
-            "`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` must name proxies that can be used: http://..., https://..., "
-            "or socks5://... where socksio is installed. Got another in the environment. Unset it, or name the "
-            "endpoint's host in NO_PROXY."
-        ) from None
-
-
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
     """Load the certificates once a process; it takes longer than all else that a client needs."""
@@ -201,7 +190,12 @@ def call_error(error: Exception, redact: Redactor, request: str = "") -> CallErr
         return error
     if isinstance(error, openai.APIStatusError):
         if error.status_code // 100 == 3:
-            return _redirected(error.response, redact)
+            # Documents and keys go to the address that was given, and nowhere else.
+            target = error.response.headers.get("location", "").partition("?")[0]
+            where = f"redirects to {printable(redact.line(target))}" if target else "redirects to no address"
+            remedy = "which is not followed: give the address that answers as `base_url` (--base-url), if you trust it"
+            message = f"the host {where} (HTTP {error.status_code}), {remedy}"
+            return CallError("redirected", message, status=error.status_code)
         wait = retry_after(error.response.headers)
         return reply_error(error.status_code, redact(error.response.text), retry_after=wait, request=request)
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
@@ -209,14 +203,6 @@ def call_error(error: Exception, redact: Redactor, request: str = "") -> CallErr
     if isinstance(error, openai.OpenAIError | RecursionError | ValueError):  # of a reply about a batch
         return CallError("broken", redact.line(f"the reply cannot be read: {error}"))
     raise error
-
-
-def _redirected(response: "httpx2.Response", redact: Redactor) -> CallError:
-    """Return the error for a redirect: documents and keys go to the address that was given, and nowhere else."""
-    status, target = response.status_code, response.headers.get("location", "").partition("?")[0]
-    where = f"redirects to {printable(redact.line(target))}" if target else "redirects to no address"
-    remedy = "which is not followed: give the address that answers as `base_url` (--base-url), if you trust it"
-    return CallError("redirected", f"the host {where} (HTTP {status}), {remedy}", status=status)
 
 
 def _connection_error(error: Exception, redact: Redactor) -> CallError:

@@ -450,48 +450,43 @@ def enter_kept(connection: sa.Connection, path: str) -> list[str]:
     name = re.compile(re.escape(Path(path).name + KEPT) + r"([0-9]{1,6})")
     folder = Path(path).absolute().parent
     files_by_number = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
-    return [_enter(connection, file) for _, file in sorted(files_by_number)]
-
-
-def _enter(connection: sa.Connection, file: Path) -> str:
-    try:
-        engine_for(str(file), create=True)  # it is a ledger, and its log is its own
-        n = _merge(connection, file)
-    except (DeepError, sqlite3.Error, SQLAlchemyError) as error:
-        raise LedgerError(
-            f"`ledger` must be able to take what {file} keeps. Got {error}. Move that file away to go on without it."
-        ) from None
-    entered = file.with_name(file.name + ENTERED)
-    file.rename(entered)
-    return f"{n} answers that were kept in {file} while the ledger was moved or written to are entered ({entered})."
+    sentences = list[str]()
+    for _, file in sorted(files_by_number):
+        try:
+            engine_for(str(file), create=True)  # it is a ledger, and its log is its own
+            n = _merge(connection, file)
+        except (DeepError, sqlite3.Error, SQLAlchemyError) as error:
+            raise LedgerError(
+                f"`ledger` must be able to take what {file} keeps. Got {error}. "
+                "Move that file away to go on without it."
+            ) from None
+        entered = file.with_name(file.name + ENTERED)
+        file.rename(entered)
+        words = f"{n} answers that were kept in {file} while the ledger was moved or written to are entered"
+        sentences.append(f"{words} ({entered}).")
+    return sentences
 
 
 def _merge(connection: sa.Connection, file: Path) -> int:
     """Enter all rows of a kept file in one transaction, and return how many answers are new."""
     driver = driver_of(connection)
+    tables = ("attempts", "requests")
+    names = {table: [row[1] for row in driver.execute(f"PRAGMA main.table_info({table})")] for table in tables}
+    below = "(SELECT min(0, min(o.number)) FROM main.attempts AS o WHERE o.key = k.key) - k.number"
+    attempts = ", ".join(below if name == "number" else f"k.{name}" for name in names["attempts"])
+    requests = ", ".join(names["requests"])
+    ranks = {"rank_kept": _RANKS.format("k"), "rank_main": _RANKS.format("requests")}
     count_answers = "SELECT count(*) FROM main.attempts WHERE outcome = 'answered'"
     driver.execute("ATTACH DATABASE ? AS kept", (str(file),))
     try:
         with sqlite_log.transaction(driver):
             (before,) = driver.execute(count_answers).fetchone()
-            for statement in _statements(driver):
-                driver.execute(statement)
+            for statement in _ENTER:
+                driver.execute(statement.format(attempts=attempts, requests=requests, **ranks))
             (after,) = driver.execute(count_answers).fetchone()
     finally:
         driver.execute("DETACH DATABASE kept")
     return int(after) - int(before)
-
-
-def _statements(driver: sqlite3.Connection) -> Iterator[str]:
-    names = {
-        table: [name for _, name, *_ in driver.execute(f"PRAGMA main.table_info({table})")]
-        for table in ("attempts", "requests")
-    }
-    below = "(SELECT min(0, min(o.number)) FROM main.attempts AS o WHERE o.key = k.key) - k.number"
-    attempts = ", ".join(below if name == "number" else f"k.{name}" for name in names["attempts"])
-    requests = ", ".join(names["requests"])
-    ranks = {"rank_kept": _RANKS.format("k"), "rank_main": _RANKS.format("requests")}
-    return (statement.format(attempts=attempts, requests=requests, **ranks) for statement in _ENTER)
 
 
 def _identity(path: str, *, content: bool = False) -> _Stat:

@@ -91,11 +91,6 @@ class CallError(Exception):
     def __post_init__(self) -> None:
         super().__init__(f"{self.kind}: {self.message}")
 
-    @property
-    def may_be_length(self) -> bool:
-        """Whether a refusal may be about the length of one request, in whatever words."""
-        return re.search(r"token|length|\blong|\blarge|\bsize\b|exceed", self.message, re.IGNORECASE) is not None
-
 
 # Waits of fewer seconds are not told: any busy endpoint asks for them.
 TOLD_WAIT = 10.0
@@ -249,6 +244,9 @@ class RetryPolicy:
         return min(self.wait_initial * 2.0**doublings + jitter, self.wait_max)
 
 
+# A refusal in such words may be about the length of one request.
+_OF_LENGTH = re.compile(r"token|length|\blong|\blarge|\bsize\b|exceed", re.IGNORECASE)
+
 # A model that refuses this many requests before its first answer is taken to refuse all.
 REFUSALS_BEFORE_FIRST_ANSWER = 3
 
@@ -304,7 +302,7 @@ class CircuitBreaker:
             return is_dead(self._unreached, time.monotonic() - self._began)
         self._refusals[model] += error.kind == "rejected"
         # Servers have many words for a text that is too long, and the texts that come first may be the longest.
-        most = GIVEN_UP_IN_A_ROW if error.may_be_length else REFUSALS_BEFORE_FIRST_ANSWER
+        most = GIVEN_UP_IN_A_ROW if _OF_LENGTH.search(error.message) else REFUSALS_BEFORE_FIRST_ANSWER
         # Before the first answer a 403 is about the key or the account, not about the text.
         return error.kind in ("no_model", "redirected") or error.status == 403 or self._refusals[model] >= most
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from deep.llm import schema
 from deep.llm._database import connect, describe_ledger, engine_for, in_parts, one_line
 from deep.llm._errors import AMBIGUOUS, CallError, LedgerError, RequestState
-from deep.llm._lease import known_requests
+from deep.llm._ledger import known_requests, read_quirks
 from deep.llm._messages import Reply, read_reply
 from deep.llm._providers import Quirk
 from deep.llm.schema import RequestRow
@@ -323,14 +323,6 @@ class History:
             for endpoint, voter, dataset, seconds in rows:
                 times.setdefault((endpoint, voter, dataset), array("f")).append(seconds)
         return times
-
-
-def read_quirks(connection: Connection) -> list[Quirk]:
-    """Return the fields that models refuse or ignore, by endpoint, model and field."""
-    table = schema.quirks.c
-    order = (table.endpoint, table.model, table.parameter)
-    rows = connection.execute(select(*order, table.action, table.message).order_by(*order))
-    return [Quirk(*row) for row in rows]
 
 
 def _standing_reply(row: RowMapping, answers: Sequence[RowMapping]) -> Reply | None:

@@ -348,10 +348,15 @@ class ModelGate:
 
         Without a `parameter` that is taken to be the cause, it is the one that the endpoint names.
         """
-        candidates = _candidates(body, error)
+        # Other statuses are about the key, the rate or the server, never about one field.
+        is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
+        candidates = [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
         from_endpoint = (error.parameter or "").split(".")[0]
         named_field = parameter or (from_endpoint if from_endpoint in candidates else None)
-        blamed_field = named_field or _named_in_words(body, error, candidates) or ""
+        # The field that the endpoint's own words name, not those that it quotes from the request.
+        words = own_words(error.message, json_text(body))
+        names = candidates if _WORDS_OF_REFUSAL.search(words) else ()
+        blamed_field = named_field or next((name for name in names if re.search(rf"\b{name}\b", words)), "")
         result = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
             for name in _ASKED_OF.get(blamed_field, (blamed_field,))
@@ -396,17 +401,3 @@ class ModelGate:
         new = [quirk for quirk in quirks if quirk.field not in self._quirks]
         self._quirks.update({quirk.field: quirk for quirk in new})
         return new
-
-
-def _candidates(body: Body, error: CallError) -> list[str]:
-    """Return the fields that a refusal may be about, and we can do without."""
-    # Other statuses are about the key, the rate or the server, never about one field.
-    is_refusal = error.status in (400, 403, 422) and error.kind == "rejected"
-    return [name for name in (*_DROPPABLE, *_RENAMED) if name in body and is_refusal]
-
-
-def _named_in_words(body: Body, error: CallError, candidates: Sequence[str]) -> str | None:
-    """Return the field that the endpoint's own words name, not those that it quotes from the request."""
-    words = own_words(error.message, json_text(body))
-    names = candidates if _WORDS_OF_REFUSAL.search(words) else ()
-    return next((name for name in names if re.search(rf"\b{name}\b", words)), None)

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -12,8 +12,7 @@ from deep.llm import _errors
 from deep.llm._client import Client
 from deep.llm._errors import AMBIGUOUS, NO_ROOM, CallError, EndpointError, LedgerError, LedgerFullError, RequestState
 from deep.llm._gate import Attempt, Failed, Terms
-from deep.llm._lease import Job, Lease
-from deep.llm._ledger import Ledger
+from deep.llm._ledger import Job, Lease, Ledger
 from deep.llm._messages import Body, Reply, Request, json_text
 from deep.llm._providers import ModelGate, Quirk
 from deep.llm._spending import BudgetReachedError, Tally, ends_early, may_end_later
@@ -112,15 +111,6 @@ class Session:
         is_truncated = judgment is not None and judgment.reason == "truncated"
         return is_truncated and job.can_be_longer and may_end_later(job.request.body, reply)
 
-    def count_answer(self, job: Job, judgment: Judgment | None, cost: float | None, *, again: bool = False) -> None:
-        """Count a reply that is written down; with `again` it was cut off, and is asked for with a longer limit."""
-        if again:
-            self.tally.cut(cost)
-            return
-        self.tally.answer(job.request.voter, judgment, cost)
-        if job.longer:
-            self.tally.end_longer(judgment)
-
     def count_end(self, job: Job, state: RequestState, error: CallError) -> None:
         """Count a request without an answer; a content filter has refused one that is done all the same.
 
@@ -128,7 +118,7 @@ class Session:
         """
         if job.longer and state != "queued":
             cut = Judgment(vote=ABSTAIN, reason="truncated")
-            self.count_answer(job, cut, 0.0)
+            self.tally.answer(job.request.voter, cut, 0.0, longer=True)
         elif state == "done":
             self.tally.answer(job.request.voter, Judgment(vote=ABSTAIN, reason="refused"), 0.0)
         elif state != "queued":
@@ -187,11 +177,7 @@ class Caller(Session):
                 await asyncio.sleep(self.terms.retry.wait(attempt, result.error.retry_after))
                 # What never left this machine has not failed at the endpoint.
                 attempt += result.error.kind != "unsent"
-            job = job.again()
-
-    def stop(self) -> None:
-        """Ask nothing more; requests in flight go on to their end."""
-        self.gate.closed = True
+            job = replace(job, number=job.number + 1)
 
     async def refresh_budget(self) -> None:
         """Read now and then the spending of other machines, where they share the ledger and there is a budget."""
@@ -251,7 +237,7 @@ class Caller(Session):
             self.gate.open(request.model)
         if is_cut:  # the next attempt concerns the same row
             await future
-            self.count_answer(job, judgment, reply.cost, again=True)
+            self.tally.answer(request.voter, judgment, reply.cost, again=True)
             return Settled("queued", cut=True)
         self._unwritten.add(future)
         future.add_done_callback(partial(self._acknowledge, job, judgment, reply.cost))
@@ -261,7 +247,7 @@ class Caller(Session):
         """Count an answer once it is on disk."""
         self._unwritten.discard(future)
         if future.exception() is None:
-            self.count_answer(job, judgment, cost)
+            self.tally.answer(job.request.voter, judgment, cost, longer=job.longer)
 
     async def flush(self) -> None:
         """Wait until every answer is on disk.
@@ -310,7 +296,7 @@ class Caller(Session):
         # Written down first, whatever ends the run below: the attempt may be on the bill.
         await self.ledger.fail(job, error, state=state, seconds=failure.seconds)
         if hopeless:
-            self.stop()
+            self.gate.closed = True
             if too_long:
                 self.terms.heed(error)
             if error.kind == "unreachable":
@@ -344,7 +330,7 @@ class Caller(Session):
             self.terms.tell(NO_ROOM.format(error.message, "fewer requests go out at once from now on"))
         self._lacks += 1 if self.terms.concurrency.maximum == 1 or not self._lacks else 0
         if self._lacks > self.terms.retry.attempts:
-            self.stop()
+            self.gate.closed = True
             raise EndpointError(NO_ROOM.format(error.message, "none for one at a time either"))
         return Settled("queued", error)
 
@@ -376,12 +362,9 @@ class Runner:
 
     Parameters
     ----------
-    ledger : Ledger
-        Open; it says which requests are still to be asked.
     caller : Caller
-        Asks one request at a time for each worker, and writes down what comes of it.
-    tally : Tally
-        Counts what is asked and answered by voter, and adds up the dollars.
+        Asks one request at a time for each worker, and writes down what comes of it; its ledger says which are still
+        to be asked.
     workers : int
         The most requests in flight.
 
@@ -391,10 +374,8 @@ class Runner:
         Why the run ended before its end.
     """
 
-    def __init__(self, ledger: Ledger, caller: Caller, tally: Tally, *, workers: int) -> None:
-        self._ledger = ledger
+    def __init__(self, caller: Caller, *, workers: int) -> None:
         self._caller = caller
-        self._tally = tally
         self._n_workers = workers
         self.stopped: StopReason | None = None
         self._error: BaseException | None = None
@@ -403,7 +384,7 @@ class Runner:
         self._order = itertools.count()
         self._queue: asyncio.PriorityQueue[tuple[int, int, Job, list[Job]]] = asyncio.PriorityQueue()
         # On a shared ledger, a machine that holds many requests it cannot ask yet keeps the others idle at the end.
-        self._most = min(workers, LOOK_AHEAD) if ledger.shared else None
+        self._most = min(workers, LOOK_AHEAD) if caller.ledger.shared else None
         self._room = asyncio.Semaphore(max(self._most // 4, 1) if self._most else LOOK_AHEAD)
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
@@ -423,7 +404,7 @@ class Runner:
         while elsewhere and not self._halt.is_set():
             await asyncio.sleep(POLL_SECONDS)
             # The other machine may have died over its requests meanwhile.
-            await self._ledger.recover()
+            await self._caller.ledger.recover()
             elsewhere = await self._pass(elsewhere if len(elsewhere) < KEPT else requests(), first=False)
         if self._error is not None:
             raise self._error
@@ -471,7 +452,7 @@ class Runner:
             client: Client | None = self._caller.client  # none where functions alone are called
             wait = "" if client is None else f", up to {client.timeout:g} s each"
             self._caller.terms.tell(f"Waiting for {n} answer{'s' * (n > 1)}{wait}. Press Ctrl-C again to stop at once.")
-        self._caller.stop()
+        self._caller.gate.closed = True  # nothing more is asked; requests in flight go on to their end
         self._halt.set()
 
     def _cancel_all(self) -> None:
@@ -493,8 +474,8 @@ class Runner:
             # Up to `KEPT`: the requests of a million rows would fill the memory.
             elsewhere += lease.elsewhere[: KEPT - len(elsewhere)]
             for request, row in lease.settled if first else ():
-                self._tally.find(request.voter, row)
-            self._tally.found += len(lease.repeated)
+                self._caller.tally.find(request.voter, row)
+            self._caller.tally.found += len(lease.repeated)
             in_doubt += [job for job in lease.jobs if job.in_doubt]
             await self._hand_out(job for job in lease.jobs if not job.in_doubt)
         await self._hand_out(in_doubt)
@@ -506,7 +487,7 @@ class Runner:
         for chunk in _chunks(requests):
             rest = chunk
             while rest:
-                lease, start = await self._ledger.lease(rest, most=most), time.monotonic()
+                lease, start = await self._caller.ledger.lease(rest, most=most), time.monotonic()
                 yield lease
                 rest = lease.left
                 if self._most is not None and lease.jobs:

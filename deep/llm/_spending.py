@@ -77,8 +77,16 @@ class PriceBook:
         if path is None:
             return cls(base_url, urls=urls)
         tables = read_toml(path, "prices")
+        allowed = "a table with input, output and, if it differs, cached: dollars per million tokens"
         for model, rates in tables.items():
-            _check_rates(model, rates, path)
+            if not isinstance(rates, dict) or not {"input", "output"} <= set(rates) <= _KINDS:
+                raise InputError(
+                    f"`prices` must hold, for each model, {allowed}. Got {rates!r} for {model!r} in {str(path)!r}."
+                )
+            for kind, value in rates.items():
+                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                    got = f"{value!r} for {model!r}.{kind} in {str(path)!r}"
+                    raise InputError(f"`prices` must be numbers >= 0. Got {got}.")
         return cls(base_url, tables, urls)
 
     def cost(self, models: Iterable[str | None], tokens: Mapping[str, int], *, batch: bool = False) -> float | None:
@@ -107,7 +115,12 @@ class PriceBook:
             return None
         for model in names:
             rate = self._overrides.get(model)
-            dollars = self._published(model, tokens, batch) if rate is None else _by_rate(rate, tokens)
+            if rate is None:
+                dollars = self._published(model, tokens, batch)
+            else:
+                n_cached = min(tokens.get("cached", 0), tokens["input"])
+                dollars = (tokens["input"] - n_cached) * rate["input"] + n_cached * rate.get("cached", rate["input"])
+                dollars = (dollars + tokens["output"] * rate["output"]) / _MILLION
             if dollars is not None:
                 return dollars
         return None
@@ -135,24 +148,6 @@ class PriceBook:
         except LookupError:
             return None
         return calculate
-
-
-def _by_rate(rate: Mapping[str, float], tokens: Mapping[str, int]) -> float:
-    n_cached = min(tokens.get("cached", 0), tokens["input"])
-    n_fresh = tokens["input"] - n_cached
-    dollars = n_fresh * rate["input"] + n_cached * rate.get("cached", rate["input"]) + tokens["output"] * rate["output"]
-    return dollars / _MILLION
-
-
-def _check_rates(model: str, rates: object, path: str | Path) -> None:
-    allowed = "a table with input, output and, if it differs, cached: dollars per million tokens"
-    if not isinstance(rates, dict) or not {"input", "output"} <= set(rates) <= _KINDS:
-        raise InputError(
-            f"`prices` must hold, for each model, {allowed}. Got {rates!r} for {model!r} in {str(path)!r}."
-        )
-    for kind, value in rates.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise InputError(f"`prices` must be numbers >= 0. Got {value!r} for {model!r}.{kind} in {str(path)!r}.")
 
 
 # A request whose reply was cut off at its output limit is asked again with this many times the limit.
@@ -457,23 +452,22 @@ class Tally:
         else:
             self._count(voter, "answers" if row["vote"] is None else row["reason"])
 
-    def answer(self, voter: str, judgment: Judgment | None, cost: float | None) -> None:
-        """Count an answer; its judgment is None where it has no vote of its own."""
-        self.answered += 1
+    def answer(
+        self, voter: str, judgment: Judgment | None, cost: float | None, *, again: bool = False, longer: bool = False
+    ) -> None:
+        """Count an answer; its judgment is None where it has no vote of its own.
+
+        With `again` it was cut off, and is asked for with a `longer` limit: what it has cost is all that counts.
+        """
         self.cost += cost or 0.0
         # An answer without a known price may still cost: it is never counted as 0 in silence.
         self.unpriced += cost is None
+        if again:
+            return
+        self.answered += 1
         self._count(voter, "answers" if judgment is None else judgment.reason)
-
-    def cut(self, cost: float | None) -> None:
-        """Count a reply that was cut off, and is asked for again: what it has cost, and no answer."""
-        self.cost += cost or 0.0
-        self.unpriced += cost is None
-
-    def end_longer(self, judgment: Judgment | None) -> None:
-        """Count the second reply to a request whose first was cut off."""
-        self.longer += 1
-        self.saved += judgment is None or judgment.vote != ABSTAIN
+        self.longer += longer
+        self.saved += longer and (judgment is None or judgment.vote != ABSTAIN)
 
     def name(self, model: str, answered: str | None) -> None:
         """Count an answer by the name of the model that gave it, where that is not the one asked."""

@@ -16,7 +16,7 @@ from deep._util.sqlite_log import SECONDS_OUTSIDE, end_run, transaction
 from deep.exceptions import DeepError
 from deep.llm import _database
 from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
-from deep.llm.schema import Write, missing_rows, statements
+from deep.llm.schema import Write, statements
 
 T = TypeVar("T")
 Written = asyncio.Future[object]
@@ -260,7 +260,10 @@ class Writer:
         # By the driver: SQLAlchemy's own transactions and statements take longer than all that SQLite does.
         driver = _database.driver_of(self._connection)
         with transaction(driver):
-            for part in ([] if self._connection is self._opened else missing_rows(writes), writes):
+            # A copy of a ledger may lack the rows that are to be updated.
+            lacking = [] if self._connection is self._opened else [write for write in writes if write.whole is not None]
+            missing = [Write(write.table, "insert_or_keep", write.whole()) for write in lacking if write.whole]
+            for part in (missing, writes):
                 for statement, rows in statements(part, "sqlite"):
                     driver.executemany(statement, rows)
         return None

@@ -222,11 +222,6 @@ class Write(NamedTuple):
     whole: Callable[[], Mapping[str, object]] | None = None
 
 
-def missing_rows(writes: Iterable[Write]) -> Iterator[Write]:
-    """Yield the inserts of rows that are to be updated and may not be there."""
-    return (Write(write.table, "insert_or_keep", write.whole()) for write in writes if write.whole is not None)
-
-
 def statements(writes: Iterable[Write], dialect_name: str) -> Iterator[tuple[str, list[Mapping[str, object]]]]:
     """Yield the statements that write rows for the driver, the like together: SQLAlchemy would take longer than SQLite.
 

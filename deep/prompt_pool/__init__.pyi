@@ -1,4 +1,5 @@
 from ._answer_form import AnswerForm as AnswerForm
+from ._answer_form import reply_schema as reply_schema
 from ._answer_form import why_none as why_none
 from ._answer_form import why_unusable as why_unusable
 from ._locate import SearchableText as SearchableText

@@ -3,24 +3,16 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
 from deep.judges import Choice, LLMReply
 from deep.prompt_pool._material import Material
-from deep.prompt_pool.reader import (
-    FinalAnswer,
-    Kind,
-    Output,
-    ReplyReader,
-    after_thoughts,
-    entries,
-    normalise_label,
-    read_label,
-    said_in,
-)
+from deep.prompt_pool._reader import FinalAnswer, Kind, Output, ReplyReader, after_thoughts, entries
+from deep.prompt_pool._sayings import normalise_label, read_label, said_in
 from deep.records import Judgment, Reason
 
 # One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`.
@@ -222,7 +214,7 @@ class AnswerForm:
         Asked `again`, it carries one too where a text holds an answer in disguise: a bare one may be a copy of it.
         """
         code = "" if self.output == "json" and not material.coded else material.tag(self.kind)
-        forged = again and not (code or material.bare) and material.forges(self.kind, self._words)
+        forged = again and not (code or material.bare) and material.forges(self.kind, self.words)
         return material.code if forged else code
 
     def judge(
@@ -240,29 +232,29 @@ class AnswerForm:
         if refusal or finish in WITHHELD:
             return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
         cut = finish in CUT_OFF
-        line = self._line_of(reply)
+        begin = after_thoughts(reply) or 0
         # A server that holds replies to a schema wraps the answer; it is read as the line that the prompt asks for.
-        if line is not None:
+        wrapped = _CHOSEN.fullmatch(reply, begin) if self.output != "json" else None
+        if wrapped is not None and wrapped["kind"] == self.kind and wrapped["label"] in self.labels:
+            line = self.line(wrapped["tag"] or "", wrapped["label"])
             plain = self.judge(line, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
             return replace(plain, raw_text=reply)
         if self.listed and not cut:
             return self._list_judgment(reply, material)
-        begin = after_thoughts(reply) or 0
         excerpt = reply
         # Both ends are read: some answers open a reply, most close it.
         if len(reply) > 2 * LONGEST_SIDE:
             begin = min(begin, len(reply) - 2 * LONGEST_SIDE)
             excerpt = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
-        reader = ReplyReader(excerpt, self.kind, self.output, self._words, self.scale, cut, material, self.answer_first)
-        answers = reader.final_answers()
+        answers = ReplyReader(excerpt, self, cut, material).final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
             return replace(self._judgment(answers, excerpt, logprobs), raw_text=reply)
         return Judgment(vote=-1, reason="unparsable" if answers else why_none(reply, cut), raw_text=reply)
 
     def verdicts_in(self, text: str) -> set[float]:
         """Return the values of all that can be read in a reply as an answer or a statement."""
-        reader = ReplyReader(text[-LONGEST_SIDE:], self.kind, self.output, self._words, self.scale, False, None)
-        return {*(answer.reading.value for answer in reader.known), *said_in(text, self._words)}
+        known = ReplyReader(text[-LONGEST_SIDE:], self, cut=False, material=None).known
+        return {*(answer.reading.value for answer in known), *said_in(text, self.words)}
 
     def entries(self, text: str) -> list[int] | None:
         """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""
@@ -281,20 +273,13 @@ class AnswerForm:
         vote = 0 if 0 in result else min(result)
         return Judgment(vote=vote, reason="abstained" if vote == -1 else None, raw_text=text)
 
-    @property
-    def _words(self) -> Mapping[str, float]:
+    @cached_property
+    def words(self) -> Mapping[str, float]:
         """The labels, or the words of the scale, each with what it stands for: a polarity, or a score from 0 to 1."""
         if self.scale is None or not self.scale_words:
             return self.labels
         low, high = self.scale
         return {word: (number - low) / (high - low) for word, number in self.scale_words.items()}
-
-    def _line_of(self, reply: str) -> str | None:
-        """Return the line for which an object with the answer and nothing else stands, as a JSON schema makes it."""
-        result = _CHOSEN.fullmatch(reply, after_thoughts(reply) or 0) if self.output != "json" else None
-        if result is None or result["kind"] != self.kind or result["label"] not in self.labels:
-            return None
-        return self.line(result["tag"] or "", result["label"])
 
     def _judgment(self, answers: Sequence[FinalAnswer], text: str, logprobs: Logprobs | None) -> Judgment:
         """Return the judgment of answers that agree, last first."""
@@ -304,31 +289,24 @@ class AnswerForm:
         reason = fields.get("reasoning")
         enclosed = before.partition("<reasoning>")[2].rpartition("</reasoning>")[0]
         rationale = ((reason if isinstance(reason, str) else "") or enclosed or before or last.reading.remark).strip()
+        # What the judge lists where it was asked to, or else the passages that it quotes.
+        evidence = list[str]()
+        for part in self.parts:
+            listed = fields.get(part) if fields else _lines_of(part, before)
+            # Whatever else came in place of texts is left out.
+            texts = [entry.strip() for entry in listed if isinstance(entry, str)] if isinstance(listed, list) else []
+            evidence += [f"{part}: {text}" for text in texts if text]
+        quoted = dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale))
         reading = last.reading.value
         vote = int(reading >= self.threshold) if self.scale else int(reading)
-        score = reading if self.scale else soft_vote(last.reading.said, logprobs or (), self.labels)
         return Judgment(
             vote=vote,
             reason="abstained" if vote == -1 else None,
-            score=score,
+            score=reading if self.scale else soft_vote(last.reading.said, logprobs or (), self.labels),
             raw_text=text,
             rationale=rationale or None,
-            evidence=self._evidence(fields, before, rationale),
+            evidence=tuple(evidence or quoted),
         )
-
-    def _evidence(self, fields: Mapping[str, Any], before: str, rationale: str) -> tuple[str, ...]:
-        """Return the evidence that the judge lists where it was asked to, or else the passages that it quotes."""
-        lists = [(part, fields.get(part) if fields else _lines_of(part, before)) for part in self.parts]
-        quoted = tuple(dict.fromkeys(straight or curly for straight, curly in _QUOTATION.findall(rationale)))
-        return tuple(_entries(lists)) or quoted
-
-
-def _entries(lists: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Yield ``<name>: <entry>`` for each entry of some lists that has text; whatever else came in place is left out."""
-    for name, listed in lists:
-        for entry in listed if isinstance(listed, list) else ():
-            if isinstance(entry, str) and entry.strip():
-                yield f"{name}: {entry.strip()}"
 
 
 def _lines_of(part: str, text: str) -> list[str]:
@@ -350,7 +328,7 @@ Constraint = Literal["none", "schema", "vllm"]
 
 
 def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
-    """Return the constraint to the labels of a verdict; None for a score, and where nothing is to be constrained.
+    """Return the constraint to the labels of a verdict; None where nothing is to be constrained.
 
     Parameters
     ----------
@@ -362,7 +340,7 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
         A JSON schema (``response_format``) makes the reply an object, ``{"verdict": "YES"}``; vLLM's
         ``structured_outputs``, from its version 0.12 on, makes it the very line that the prompt asks for.
     """
-    if how == "none" or form.kind == "score":
+    if how == "none":
         return None
     labels = list(form.told)
     if how == "vllm":
@@ -419,13 +397,12 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     # The reply's own code: it is new, so that no tag in the reply can close the fence.
     fence = Material(reply[-MOST_QUOTED:], "\n".join(material.given))
     quoted = f"<reply-{fence.code}>\n{fence.source}\n</reply-{fence.code}>"
-    return _TURN.format(reply=quoted, lines=_lines(form, form.tag(material, again=True)))
-
-
-def _lines(form: AnswerForm, tag: str) -> str:
-    """Return the lines that the judge may write, as they stand in the instruction."""
+    tag = form.tag(material, again=True)
+    # The lines that the judge may write.
     if form.scale is not None:
         low, high = form.scale
-        return f'"{form.line(tag, "N")}", where N is a number from {low:g} to {high:g}'
-    *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
-    return f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"
+        lines = f'"{form.line(tag, "N")}", where N is a number from {low:g} to {high:g}'
+    else:
+        *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
+        lines = f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"
+    return _TURN.format(reply=quoted, lines=lines)

@@ -326,7 +326,12 @@ class FewShot:
 
     def _of_label(self, label: int, example: Example) -> list[Example]:
         shots: list[Example] = []
-        for shot in self._apart(label, example):
+        family, claim = self.family_of(str(example.dataset)), _folded(example.claim)
+        for shot in self._ranked:
+            # Those that have something in common with the one that is asked about are not shown.
+            strange = self.family_of(str(shot.dataset)) != family and _folded(shot.claim) != claim
+            if shot.label != label or not strange or _same_document(shot, example):
+                continue
             if not any(_same_document(shot, other) for other in shots):
                 shots.append(shot)
             if len(shots) == self.shots // 2:
@@ -336,14 +341,6 @@ class FewShot:
             f"example of label {label}. Got {len(shots)} for example {example.example_id!r}. Give labeled examples "
             "of another dataset, or fewer shots."
         )
-
-    def _apart(self, label: int, example: Example) -> Iterator[Example]:
-        """Yield the examples of a label that have nothing in common with the one that is asked about."""
-        family, claim = self.family_of(str(example.dataset)), _folded(example.claim)
-        for shot in self._ranked:
-            strange = self.family_of(str(shot.dataset)) != family and _folded(shot.claim) != claim
-            if shot.label == label and strange and not _same_document(shot, example):
-                yield shot
 
 
 def _same_document(one: Example, other: Example) -> bool:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from types import NoneType
@@ -13,7 +13,8 @@ from deep.exceptions import InputError
 from deep.judges import Choice
 from deep.prompt_pool._answer_form import AnswerForm, Logprobs, choice_of, object_schema, repair_text
 from deep.prompt_pool._material import PLACEHOLDER, Material, fill
-from deep.prompt_pool.reader import Kind, Output, normalise_label
+from deep.prompt_pool._reader import Kind, Output
+from deep.prompt_pool._sayings import normalise_label
 from deep.records import Example, Judgment
 
 # How the votes on the windows of a long source are combined.
@@ -230,7 +231,11 @@ class Prompt:
             "examples": self._shown(shots),
         }
         user = self._with_place_for(shots)
-        messages = [("system", self.system), ("user", _without_question(user) if material.question is None else user)]
+        if material.question is None:
+            # The paragraph that shows the question goes with it.
+            paragraphs = user.split("\n\n")
+            user = "\n\n".join(part for part in paragraphs if "question" not in PLACEHOLDER.findall(part))
+        messages = [("system", self.system), ("user", user)]
         return [{"role": role, "content": fill(text, values).strip()} for role, text in messages if text.strip()]
 
     def render_repair(
@@ -264,7 +269,7 @@ class Prompt:
     def choice(
         self, source: str, claim: str, constrain: str, *, question: str | None = None, again: bool = False
     ) -> Choice | None:
-        """Return the constraint of a reply that is the verdict alone; None for a score, or with `constrain` ``none``.
+        """Return the constraint of a reply that is the verdict alone; None for others, or with `constrain` ``none``.
 
         Parameters
         ----------
@@ -277,6 +282,8 @@ class Prompt:
         again : bool, default=False
             For the repair turn.
         """
+        if not self.is_direct:
+            return None
         return choice_of(self._form, self._form.tag(self._material(source, claim, question), again=again), constrain)
 
     def check_few_shot(self) -> None:
@@ -299,7 +306,13 @@ class Prompt:
             return ""
         self.check_few_shot()
         label_of = {self.labels[label]: label for label in reversed(first_labels(self.labels))}
-        cases = [_case(shot, label_of[shot.label or 0], number) for number, shot in enumerate(shots, start=1)]
+        cases = list[str]()
+        for number, shot in enumerate(shots, start=1):
+            material, label = Material(shot.source, shot.claim), label_of[shot.label or 0]
+            cases.append(
+                f"Case {number}, which was decided:\n\n{material.fenced('source')}\n\n{material.fenced('claim')}\n\n"
+                f"People who read case {number} with care chose {label} for it."
+            )
         return "\n\n".join([_EXAMPLES, *cases])
 
     @cached_property
@@ -385,25 +398,8 @@ class Prompt:
 
     @cached_property
     def _form(self) -> AnswerForm:
-        told = tuple(self.told_labels)
-        labels = {**self.labels, **self.verdict_words}
-        form = AnswerForm(self.kind, self.output, labels, self.scale, self.threshold, self.parts, told)
-        return replace(form, answer_first=self.answer_first, scale_words=self.scale_words, listed=self.listed)
-
-
-def _without_question(user: str) -> str:
-    """Return a user message without the paragraph that shows the question."""
-    parts = (part for part in user.split("\n\n") if "question" not in PLACEHOLDER.findall(part))
-    return "\n\n".join(parts)
-
-
-def _case(shot: Example, label: str, number: int) -> str:
-    """Return one labeled example with the answer that people have given."""
-    material = Material(shot.source, shot.claim)
-    texts = f"{material.fenced('source')}\n\n{material.fenced('claim')}"
-    return (
-        f"Case {number}, which was decided:\n\n{texts}\n\nPeople who read case {number} with care chose {label} for it."
-    )
+        own = {one.name: getattr(self, one.name) for one in fields(AnswerForm) if one.name != "told"}
+        return AnswerForm(**own | {"labels": {**self.labels, **self.verdict_words}}, told=tuple(self.told_labels))
 
 
 # The types that a value may have in a file, by that of the field of a prompt.
@@ -437,10 +433,6 @@ def _shape(values: Mapping[str, Any]) -> Iterator[str]:
                 yield f"`{name}` must be given. Got none."
         elif not isinstance(values[name], types) or (isinstance(values[name], bool) and bool not in types):
             yield f"`{name}` must be a {types[0].__name__}. Got {values[name]!r}."
-    yield from _choices(values)
-
-
-def _choices(values: Mapping[str, Any]) -> Iterator[str]:
     closed = {"kind": get_args(Kind), "output": get_args(Output), "windows": get_args(Rule)}
     closed |= {name: words for name, words in PURPOSE.items() if values.get(name)}
     for name, options in closed.items():
@@ -526,8 +518,11 @@ def _scale(values: Mapping[str, Any]) -> Iterator[str]:
     scale, threshold = values.get("scale"), values.get("threshold", 0.5)
     if (scale is not None) != (values.get("kind", "verdict") == "score"):
         yield f"`scale` must be given exactly where `kind` is score, as [lowest, highest]. Got {scale!r}."
-    elif scale is not None and not _is_scale(_ends(scale)):
-        yield f"`scale` must be two numbers, the lower one first, or a number for each word. Got {scale!r}."
+    elif scale is not None:
+        ends = _ends(scale)
+        numbers = [x for x in ends if isinstance(x, int | float) and not isinstance(x, bool)]
+        if not (len(ends) == len(numbers) == 2 and float("-inf") < numbers[0] < numbers[1] < float("inf")):
+            yield f"`scale` must be two numbers, the lower one first, or a number for each word. Got {scale!r}."
     if scale is None and values.get("threshold_reason", ""):
         yield f"`threshold_reason` must be empty where `kind` is verdict. Got {values['threshold_reason']!r}."
     if not 0 <= threshold <= 1:
@@ -553,11 +548,6 @@ def _ends(scale: Any) -> Any:
         return scale
     numbers = [number for number in scale.values() if isinstance(number, int | float)]
     return [min(numbers), max(numbers)] if numbers and len(numbers) == len(scale) else []
-
-
-def _is_scale(scale: Any) -> bool:
-    numbers = [x for x in scale if isinstance(x, int | float) and not isinstance(x, bool)]
-    return len(scale) == len(numbers) == 2 and float("-inf") < numbers[0] < numbers[1] < float("inf")
 
 
 def _parameters(values: Mapping[str, Any]) -> Iterator[str]:

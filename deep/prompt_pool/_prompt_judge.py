@@ -14,7 +14,7 @@ from typing import TypedDict, get_args
 from deep._util.checks import check_choice
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
-from deep.judges import REPAIR, Choice, Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
+from deep.judges import REPAIR, Judge, LLMJudge, LLMReply, Program, Question, VoteQuestion
 from deep.prompt_pool._answer_form import Constraint, reply_schema
 from deep.prompt_pool._locate import Span
 from deep.prompt_pool._material import FewShot
@@ -199,18 +199,13 @@ def _cut(text: str, span: Span, size: int) -> list[Span]:
     return [*parts, (start, end)]
 
 
-def window_spans(chunk: Chunking | None, example: Example) -> list[Span]:
-    """Return where the windows of an example's source stand; a single one without a chunking."""
-    return [(0, len(example.source))] if chunk is None else chunk.spans(example.source)
-
-
 def chunk_details(chunk: Chunking | None) -> dict[str, str]:
     """Return the entry of a chunking in a judge's details; nothing without one."""
     return {} if chunk is None else {"chunk": str(chunk)}
 
 
 def over_windows(
-    ask: Callable[[Example], Program[Judgment]], example: Example, spans: Sequence[Span], rule: Rule
+    ask: Callable[[Example], Program[Judgment]], example: Example, chunk: Chunking | None, rule: Rule
 ) -> Program[Judgment]:
     """Judge an example window by window, all at once, and combine the judgments; a single window is the example.
 
@@ -220,8 +215,8 @@ def over_windows(
         Returns the program of an example whose source is a window.
     example : Example
         The windows are cut from its source.
-    spans : sequence of (int, int)
-        Where the windows stand in the source.
+    chunk : Chunking or None
+        How the source is cut.
     rule : {'any', 'all'}
         ``any``: one window's vote of 1 decides; ``all``: one window's vote of 0 does.
 
@@ -230,16 +225,11 @@ def over_windows(
     Judgment
         See :func:`combine_windows`.
     """
+    spans = [] if chunk is None else chunk.spans(example.source)
     # A source that fits is asked exactly as without windows, under the same key in the ledger (decision 14).
-    if len(spans) == 1:
+    if len(spans) < 2:
         return (yield from ask(example))
     programs = [ask(window) for window in _windows(example, spans)]
-    judgments = yield from _side_by_side(programs)
-    return combine_windows(judgments, spans, rule)
-
-
-def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgment]]:
-    """Run programs together, each round of questions at once, and name the window in each question."""
     values: dict[int, Judgment] = {}
     replies: dict[int, Sequence[LLMReply | None] | None] = dict.fromkeys(range(len(programs)))
     while len(values) < len(programs):
@@ -257,7 +247,7 @@ def _side_by_side(programs: Sequence[Program[Judgment]]) -> Program[list[Judgmen
         ]
         result = list((yield wave)) if wave else []
         replies = {n: [result.pop(0) for _ in questions] for n, questions in questions_of.items()}
-    return [values[number] for number in range(len(programs))]
+    return combine_windows([values[number] for number in range(len(programs))], spans, rule)
 
 
 def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: Rule) -> Judgment:
@@ -371,7 +361,7 @@ class ChunkedJudge(LLMJudge):
 
     def program(self, example: Example, /) -> Program[Judgment]:
         """Return the programs of all windows as one."""
-        return over_windows(self.judge.program, example, self.chunk.spans(example.source), "any")
+        return over_windows(self.judge.program, example, self.chunk, "any")
 
 
 def _windows(example: Example, spans: Sequence[Span]) -> list[Example]:
@@ -474,11 +464,6 @@ class PromptJudge(LLMJudge):
         examples = self.few_shot and {"few_shot": {"shots": self.few_shot.shots, "hash": self.few_shot.version}}
         return {**identity, **coded, **(examples or {}), **chunk_details(self.chunk), "parameters": self.parameters}
 
-    @property
-    def gives_scores(self) -> bool:
-        """Whether its judgments have a soft vote beside the vote."""
-        return self.soft or self.samples > 1 or self.prompt.kind == "score"
-
     @cached_property
     def parameters(self) -> dict[str, object]:
         """The parameters that go along with the prompt's messages."""
@@ -493,7 +478,7 @@ class PromptJudge(LLMJudge):
 
     def n_questions(self, example: Example) -> int:
         """Return the number of samples, of all windows where the source is cut."""
-        return self.samples * len(window_spans(self.chunk, example))
+        return self.samples * (1 if self.chunk is None else len(self.chunk.spans(example.source)))
 
     def most_calls(self, example: Example, /) -> int:
         """Return the number of questions, twice where each may be followed by a repair turn."""
@@ -502,8 +487,7 @@ class PromptJudge(LLMJudge):
     def program(self, example: Example, /) -> Program[Judgment]:
         """Ask about one example, all samples and windows at once, and once more where there is no answer to be read."""
         shots = () if self.few_shot is None else self.few_shot.choose(example)
-        ask = partial(self._ask, shots=shots)
-        return over_windows(ask, example, window_spans(self.chunk, example), self.prompt.windows)
+        return over_windows(partial(self._ask, shots=shots), example, self.chunk, self.prompt.windows)
 
     def _ask(self, example: Example, shots: Sequence[Example]) -> Program[Judgment]:
         """Ask about one example, or about one window of it."""
@@ -528,24 +512,20 @@ class PromptJudge(LLMJudge):
             version=self.version,
             read=partial(self.read, example),
             group=group,
-            choice=self._choice(example),
+            choice=self.prompt.choice(example.source, example.claim, self.constrain, question=example.question),
             repair=partial(self._repair_question, example, shots) if self.repair else None,
         )
 
-    def _choice(self, example: Example, *, again: bool = False) -> Choice | None:
-        if not self.prompt.is_direct:
-            return None
-        return self.prompt.choice(example.source, example.claim, self.constrain, question=example.question, again=again)
-
     def _repair_question(self, example: Example, shots: Sequence[Example], text: str) -> VoteQuestion:
         """Return the question that quotes a reply without an answer and asks for the answer alone."""
+        texts, question = (example.source, example.claim), example.question
         return VoteQuestion(
             step=REPAIR,
-            messages=self.prompt.render_repair(example.source, example.claim, text, shots, question=example.question),
+            messages=self.prompt.render_repair(*texts, text, shots, question=question),
             parameters={name: value for name, value in self.parameters.items() if name != "response_format"},
             version=self.version,
             read=partial(self.read, example),
-            choice=self._choice(example, again=True),
+            choice=self.prompt.choice(*texts, self.constrain, question=question, again=True),
         )
 
     def _repair(self, questions: Sequence[VoteQuestion], judgments: Sequence[Judgment]) -> Program[list[Judgment]]:

@@ -111,6 +111,8 @@ def test_a_function_is_a_judge_whatever_it_takes(function):
         ({"vote": 0.75}, 1, None, 0.75),
         ({"vote": None, "reason": "refused"}, ABSTAIN, "refused", None),
         (Judgment(ABSTAIN, "truncated"), ABSTAIN, "truncated", None),
+        (Judgment(0, score=0.0, cost=0.0, seconds=0.0), 0, None, 0.0),
+        (Judgment(1, evidence=("a",), samples=(1, 0), repaired=True), 1, None, None),
     ],
 )
 def test_returned_values_are_judgments(said, vote, reason, score):
@@ -201,8 +203,6 @@ def test_what_lies_outside_its_scale_is_no_answer(capsys):
     assert ask(examples, votes).scales is None
     versions = {FunctionJudge(is_odd, version="1", scale=scale).version for scale in (None, "1-5", "5-1")}
     assert len(versions) == 3, "an answer on one scale is none on another"
-    with pytest.raises(InputError, match="`scale` must be one of"):
-        FunctionJudge(len, name="grade", scale="up to five")
 
 
 @pytest.mark.parametrize(
@@ -369,51 +369,30 @@ def test_answers_are_kept_by_name_version_and_texts(tmp_path):
     assert ask(EXAMPLES, flaky, ledger=ledger).votes[3, 0] == 1
 
 
-@pytest.mark.parametrize(
-    "said", [Judgment(0, score=0.0, cost=0.0, seconds=0.0), Judgment(1, evidence=("a",), samples=(1, 0), repaired=True)]
-)
-def test_what_is_kept_is_what_was_said(said):
-    """A score and a cost of 0 are values, and no vote lacks them once it is read again."""
-    assert from_text(to_text(said)) == said
-
-
 def test_a_version_follows_the_text_of_the_function():
     """So an edited function fills another column; a lambda needs a name, and what has no text is not kept."""
     assert FunctionJudge(is_odd).version == deep.judge(is_odd).version != FunctionJudge(by_place).version
     assert FunctionJudge(is_odd, version="1").voter() == "is_odd@" + FunctionJudge(is_odd, version="1").version[:8]
-    with pytest.raises(InputError, match=r"`name` must be letters.* Got '<lambda>'"):
-        deep.judge(lambda source, claim: True)
     assert FunctionJudge(partial(is_odd), name="partly", version=None).voter() == "partly"
 
 
 @pytest.mark.parametrize(
-    ("function", "taken"),
+    ("make", "message"),
     [
-        (lambda: True, "nothing"),
-        (lambda a, b, c, d: True, "a, b, c, d"),
-        (lambda claim, a, b, c: True, "claim, a, b, c"),
+        (lambda: FunctionJudge(lambda: True, name="mine"), "must be functions of .* Got mine, which takes nothing"),
+        (lambda: FunctionJudge(lambda a, b, c, d: True, name="mine"), "Got mine, which takes a, b, c, d"),
+        (lambda: FunctionJudge(lambda claim, a, b, c: True, name="mine"), "Got mine, which takes claim, a, b, c"),
+        (lambda: FunctionJudge(is_odd, cost=-1), "`cost` must be 0 or more"),
+        (lambda: FunctionJudge(is_odd, workers=0), "`workers` must be 1 or more"),
+        (lambda: FunctionJudge(is_odd, scale="up to five"), "`scale` must be one of"),
+        (lambda: deep.judge(lambda source, claim: True), "`name` must be letters.* Got '<lambda>'"),
+        (lambda: ask(EXAMPLES, Odd), "`judges` must hold .* Got the class Odd. Make one"),
     ],
 )
-def test_other_parameters_are_refused(function, taken):
-    """The error says what the function takes."""
-    with pytest.raises(InputError, match=f"must be functions of .* Got mine, which takes {taken}"):
-        FunctionJudge(function, name="mine")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"cost": -1}, "`cost` must be 0 or more"), ({"workers": 0}, "`workers` must be 1 or more")],
-)
-def test_options_are_checked(options, message):
-    """One line each."""
+def test_what_is_no_judge_is_refused(make, message):
+    """One line each; that of a function says what it takes."""
     with pytest.raises(InputError, match=message):
-        deep.judge(**options)(is_odd)
-
-
-def test_a_class_is_no_judge():
-    """An object of it is."""
-    with pytest.raises(InputError, match=r"`judges` must hold .* Got the class Odd. Make one"):
-        ask(EXAMPLES, Odd)
+        make()
 
 
 def test_workers_are_the_most_calls_side_by_side():
@@ -566,7 +545,7 @@ async def slow(source, claim):
     await asyncio.sleep(0.02)
     return True
 
-examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(1500)]
+examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(600)]
 print(len(deep.ask(examples, slow, workers=64, ledger="l.sqlite").votes))
 """
 
@@ -578,7 +557,7 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     command = [sys.executable, "run.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(deep.__file__).parents[1])}
     run = subprocess.Popen(command, cwd=tmp_path, env=environment)
-    while not (tmp_path / "called").exists() or len((tmp_path / "called").read_text().split()) < 600:
+    while not (tmp_path / "called").exists() or len((tmp_path / "called").read_text().split()) < 500:
         assert run.poll() is None
     run.kill()
     run.wait()
@@ -588,7 +567,7 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     called = (tmp_path / "called").read_text().splitlines()
     again = len(called) - len(set(called))
-    assert len(set(called)) == 1500
+    assert len(set(called)) == 600
     assert again == len(before) - kept <= 64
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "called").read_text().splitlines() == called
@@ -655,16 +634,6 @@ def test_an_answer_is_counted_once_it_is_on_disk(tmp_path, monkeypatch):
     assert not any(seen)
 
 
-def test_a_notebook_has_a_loop_already():
-    """Inside a running event loop the functions run in their own."""
-
-    async def cell():
-        return ask(EXAMPLES, is_odd_slowly)
-
-    assert asyncio.run(cell()).votes[:, 0].tolist() == [n % 2 for n in range(40)]
-    assert deep.judge(is_odd_slowly).label(EXAMPLES[1]).vote == 1
-
-
 def test_a_client_that_a_function_keeps_stays_in_its_loop():
     """Async functions of all runs share one event loop."""
     loops = []
@@ -676,3 +645,4 @@ def test_a_client_that_a_function_keeps_stays_in_its_loop():
     ask(EXAMPLES, asked)
     ask(EXAMPLES, asked)
     assert len(set(loops)) == 1
+    assert deep.judge(is_odd_slowly).label(EXAMPLES[1]).vote == 1

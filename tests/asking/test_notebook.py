@@ -71,11 +71,11 @@ def test_a_callback_takes_the_place_of_the_output(kernel):
 
 
 def test_a_script_prints_nothing():
-    """Neither with IPython loaded nor without."""
+    """Neither before IPython is loaded nor behind that."""
     code = CELL.replace("PROGRESS", "None")
-    for first in ("", "import IPython\n"):
-        done = subprocess.run([sys.executable, "-c", first + code], capture_output=True, text=True, check=True)
-        assert (done.stdout, done.stderr) == ("", "")
+    words = [sys.executable, "-c", f"{code}import IPython\n{code}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_what_has_not_changed_is_not_sent_again(monkeypatch):

@@ -17,7 +17,7 @@ from tests.prompt_pool.tiered_script import REPLY
 from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import ScriptedLLM
 
-N = 12
+N = 8
 
 PROMPTS = [*POOLS["deep-9"], *POOLS["fect-json"]]
 

@@ -41,5 +41,5 @@ def test_of_very_many_pieces_the_first_have_places(sought):
 def test_claim_and_source_are_kept_apart():
     """The same words sought first in the one and then in the other have two places."""
     places = Places(Example("It rained.", "So it rained.", "1"))
-    assert places.in_claim("rained") == ("claim", 6, 12)
-    assert places.in_source("rained") == ("source", 3, 9)
+    assert places.find("rained", claim_first=True) == ("claim", 6, 12)
+    assert places.find("rained", claim_first=False) == ("source", 3, 9)

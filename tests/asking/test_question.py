@@ -21,7 +21,7 @@ from deep.features.lexical import LEXICAL
 from deep.integrations.labeling import open_label_desk, read_label_subject
 from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.integrations.serve._checker import served_pair
-from deep.prompt_pool import FewShot, Prompt, PromptJudge, load_prompt
+from deep.prompt_pool import FewShot, PromptJudge, load_prompt
 from tests.deep_commands import prompts, score, votes
 from tests.scripted_llm import ScriptedLLM
 from tests.serve.served import lexical_model
@@ -157,27 +157,6 @@ def test_labeled_examples_stand_before_the_question():
         "No more cases. What you are asked about follows.\n\n<source-"
         in prompt.render(SOURCE, CLAIM, few.choose(PLAIN))[-1]["content"]
     )
-
-
-@pytest.mark.parametrize(
-    ("user", "message"),
-    [
-        (
-            "{{question}}\n\n{{question}}\n\n{{source}} {{claim}} {{verdict}} TRUE FALSE",
-            r"\{\{question\}\} at most once",
-        ),
-        ("{{question}} {{source}} {{claim}} {{verdict}} TRUE FALSE", "alone in a paragraph"),
-        (
-            "{{query}} {{source}} {{claim}} {{verdict}} TRUE FALSE",
-            "no placeholder but claim, examples, question, source",
-        ),
-    ],
-)
-def test_rules_of_the_placeholder(user, message):
-    """It stands once, in a paragraph that can be left out."""
-    values = {"id": "own", "version": "1", "family": "own", "follows": "own design", "reasons_first": False}
-    with pytest.raises(InputError, match=message):
-        Prompt(**values, user=user, labels={"TRUE": 1, "FALSE": 0})
 
 
 def test_an_llm_is_asked_with_the_question(tmp_path):

@@ -207,16 +207,17 @@ def test_a_dry_run_counts_repairs_at_their_worst(examples, prices, capsys):
 
 def test_every_form_of_answer_is_repaired(examples):
     """Lines, objects, elements and scores, in a schema or free, from the first sample or a later one."""
-    prompts = ["yes-no", "deep-numbers", "fect-3d-reasoned-json", "fect-basic-direct-xml", "five-stars"]
+    prompts, n = ["yes-no", "deep-numbers", "fect-3d-reasoned-json", "fect-basic-direct-xml", "five-stars"], 6
+    examples = write_examples(examples, n)
     for i, options in enumerate((["--samples", "2"], ["--constrain", "none"], ["--constrain", "vllm"])):
         out = examples.with_name(f"votes{i}.parquet")
         with FaultServer(faults={"no_verdict": 0.5}) as server:
             assert run(examples, server, *options, "--out", out, prompts=prompts) == 0
-            assert server.count > 5 * N * (2 if i == 0 else 1)
+            assert server.count > 5 * n * (2 if i == 0 else 1)
         frame = pd.read_parquet(out)
         reasons = pd.read_parquet(out.with_name(f"votes{i}.reasons.parquet"))["reason"]
         assert set(reasons) <= {"abstained"}  # two samples that disagree
-        assert frame.iloc[:, 4:].notna().to_numpy().sum() == 5 * N - len(reasons)
+        assert frame.iloc[:, 4:].notna().to_numpy().sum() == 5 * n - len(reasons)
 
 
 def test_a_repaired_judgment_says_so(tmp_path):

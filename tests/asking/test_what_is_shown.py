@@ -13,7 +13,7 @@ from deep.asking import Finder, Plan, Sampling, find_judges, planned_voters, rea
 from deep.cli import main
 from deep.exceptions import InputError
 from deep.model import Voter
-from deep.prompt_pool import ChunkedJudge, Chunking, FewShot
+from deep.prompt_pool import POOLS, ChunkedJudge, Chunking, FewShot
 from deep.records import Example
 from tests.fault_server import FaultServer
 from tests.llm.calls import rows
@@ -201,15 +201,10 @@ def test_a_pool_with_a_place_for_examples_shows_them_there_alone(claims, tmp_pat
     )
     few = read_few_shot(more, 2)
 
-    for pool, changed in (("diverse", {"diverse-examples"}), ("deep-3", set(find_ids("deep-3")))):
+    for pool, changed in (("diverse", {"diverse-examples"}), ("deep-3", {*POOLS["deep-3"]})):
         bare = {judge.name: judge.version for judge in find_judges([pool])}
         shown = {judge.name: judge.version for judge in find_judges([pool], Sampling(few_shot=few))}
         assert {name for name in bare if bare[name] != shown[name]} == changed
-
-
-def find_ids(pool):
-    """Return the names of a pool's judges."""
-    return [judge.name for judge in find_judges([pool])]
 
 
 def test_every_prompt_of_the_pool_is_answered(ask, tmp_path):
@@ -238,7 +233,7 @@ def test_the_own_dataset_alone_is_refused_before_anything_is_asked(ask, tmp_path
     [
         (["--shots", "4"], "`shots` must be given with `few_shot`. Got 4 without."),
         (["--few-shot", "none.csv"], "`few_shot` must be a file"),
-        (["--few-shot", "CLAIMS", "--shots", "3"], "`shots` must be an even number from 2"),
+        (["--few-shot", "CLAIMS", "--shots", "3"], "`shots` must be an even number from 2, half for each label. Got 3"),
         (["--few-shot", "CLAIMS", "--prompt", "five-stars"], "`few_shot` must go with prompts of kind verdict"),
         (["--chunk", "12"], "`chunk` must be SIZE:OVERLAP characters"),
         (["--chunk", "large"], "`chunk` must be SIZE or SIZE:OVERLAP in characters, as in 8000:500"),

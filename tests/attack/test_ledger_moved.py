@@ -1,5 +1,6 @@
 """A ledger that other programs replace, remove, shorten or write to in mid-run: told, and no paid answer is lost."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -133,7 +134,7 @@ def test_what_was_cut_off_is_kept_with_its_own_question(tmp_path):
         job = await ask_one(opened)
         body = json.dumps(completion("First, the source says", "length"))
         await opened.answer(job, read_reply(body), Judgment(-1, reason="truncated"), again=True)
-        longer = job.with_longer_limit().again()
+        longer = dataclasses.replace(job.with_longer_limit(), number=job.number + 1)
         await opened.start(longer)
         rows(ledger, "PRAGMA wal_checkpoint(TRUNCATE)")  # so that no row can be read back from the log
         rewrite_with_text(ledger, None)

@@ -24,26 +24,24 @@ def words(tmp_path, monkeypatch):
 @pytest.mark.parametrize("late", [False, True])
 def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
     """The second to end leaves all files of the first, whether that ended before it or while it wrote."""
-    write = _write.Outputs.write
+    write = _write.write_judged
 
     def other():
         run = [sys.executable, "-m", "deep", "ask", *words, "--lexical", "numbers"]
         subprocess.run(run, check=True, capture_output=True)
         kept.update({path.name: path.read_bytes() for path in tmp_path.glob("v.*")})
 
-    def first(files, rows):
-        if late:
-            write(files, after(rows, lambda: other()))
-        else:
+    def first(rows, *words, **options):
+        if not late:
             other()
-            write(files, rows)
+        write(after(rows, other) if late else rows, *words, **options)
 
     def after(rows, then):
         yield from rows
         then()
 
     kept = {}
-    monkeypatch.setattr(_write.Outputs, "write", first)
+    monkeypatch.setattr(_write, "write_judged", first)
     assert votes(words) == 2
     message = capsys.readouterr().err
     assert "`out` must not change during a run" in message

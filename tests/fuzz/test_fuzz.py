@@ -221,7 +221,6 @@ def check_batch(path):
         body_of=lambda request: {},
         ignored=lambda request, body, reply: [],
         is_cut=lambda job, judgment, reply: BatchRunner.is_cut(runner, job, judgment, reply),
-        count_answer=lambda job, *counted, again: BatchRunner.count_answer(runner, job, *counted, again=again),
         enter_answer=lambda job, *found, again: BatchRunner.enter_answer(runner, job, *found, again=again),
     )
     with FileResults([io.BytesIO(path.read_bytes())], Redactor(KEY)) as lines:

@@ -111,7 +111,7 @@ async def _run(
             if batch:
                 runner = BatchRunner(ledger, client, parse, terms, gate, tally, endpoint="server", poll=0.02)
             else:
-                runner = Runner(ledger, Caller(ledger, client, parse, terms, gate, tally), tally, workers=workers)
+                runner = Runner(Caller(ledger, client, parse, terms, gate, tally), workers=workers)
             if started is not None:
                 started(runner)
             await runner.run(requests)

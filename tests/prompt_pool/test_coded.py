@@ -8,7 +8,7 @@ import pytest
 
 from deep.exceptions import InputError
 from deep.judges import run_program
-from deep.prompt_pool import Prompt, PromptJudge, list_prompts, load_pool, load_prompt
+from deep.prompt_pool import PromptJudge, list_prompts, load_pool, load_prompt
 from deep.records import Example
 
 SOURCE = "The bridge fell in 1903. Nobody was hurt."
@@ -81,10 +81,3 @@ def test_versions_are_named_by_their_hash():
     assert [prompt.coded for prompt in load_pool("deep-9@coded")] == [True] * 9
     with pytest.raises(InputError, match="`id` must have coded or its own hash after the @"):
         load_prompt("yes-no@0000")
-
-
-def test_prompts_without_a_marker_take_no_code():
-    """Neither one without fences nor one that lists its answers."""
-    fields = {"id": "p", "version": "1", "family": "f", "follows": "own", "reasons_first": False, "coded": True}
-    with pytest.raises(InputError, match="`coded` must be false"):
-        Prompt(**fields, user="{{source}} {{claim}} YES or NO", labels={"YES": 1, "NO": 0}, fenced=False)

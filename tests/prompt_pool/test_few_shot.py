@@ -128,13 +128,6 @@ def test_an_example_with_something_like_a_verdict_is_never_shown():
         FewShot((*loaded[:1], *[k for k in KNOWN if k.label == 0]), 2)
 
 
-@pytest.mark.parametrize("shots", [0, -2, 3, 1])
-def test_shots_are_an_even_number(shots):
-    """Half for each label."""
-    with pytest.raises(InputError, match=r"`shots` must be an even number from 2, half for each label. Got"):
-        FewShot(tuple(KNOWN), shots)
-
-
 def test_too_few_of_other_datasets_are_refused():
     """The message names the dataset that may not be used."""
     few = FewShot(tuple(k for k in KNOWN if k.dataset == "alpha"), 4)

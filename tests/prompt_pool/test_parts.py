@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep.exceptions import InputError
 from deep.prompt_pool import Prompt, load_prompt
 
 JSON = load_prompt("fect-3d-reasoned-json")
@@ -114,20 +113,3 @@ def test_parts_are_identity_only_where_there_are_any():
     """A prompt with parts is another one; one without is what it was before there were any."""
     assert mine(parts=("units",)).hash != mine().hash
     assert mine(parts=["units"]).hash == mine(parts=("units",)).hash
-
-
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"parts": ("units",), "output": "text"}, "`parts` must be empty where `output` is text"),
-        ({"parts": ("units", "units")}, "different names"),
-        ({"parts": ("Units",)}, "different names"),
-        ({"parts": ("verdict",)}, "must not be named reasoning, score or verdict"),
-        ({"parts": ("claims",)}, "must tell the judge of each of `parts`. Got none of 'claims'"),
-        ({"parts": "units"}, "`parts` must be a list"),
-    ],
-)
-def test_parts_have_rules(fields, complaint):
-    """Each broken rule is one line."""
-    with pytest.raises(InputError, match=complaint):
-        mine(**fields)

@@ -8,7 +8,7 @@ import pytest
 
 import deep.prompt_pool
 from deep.exceptions import InputError
-from deep.prompt_pool import POOLS, Prompt, PromptJudge, check_folder, list_prompts, load_pool, load_prompt
+from deep.prompt_pool import POOLS, PromptJudge, check_folder, list_prompts, load_pool, load_prompt
 
 FOLDER = Path(deep.prompt_pool.__file__).parent / "prompts"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -120,16 +120,6 @@ def test_line_ends_and_byte_order_mark_do_not_matter(mine):
     text = file.read_text(encoding="utf-8")
     file.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     assert load_prompt(file).hash == load_prompt("deep-numbers").hash
-
-
-def test_one_changed_character_of_a_file_is_another_prompt(mine):
-    """The column of a changed prompt has another name."""
-    file = mine / "deep-numbers.toml"
-    before = load_prompt(file)
-    file.write_text(file.read_text(encoding="utf-8").replace("accountant", "Accountant"), encoding="utf-8")
-    after = load_prompt(file)
-    assert isinstance(after, Prompt)
-    assert PromptJudge(after).voter("m") != PromptJudge(before).voter("m")
 
 
 def test_the_guide_names_every_prompt_and_pool():

@@ -23,6 +23,7 @@ SOUND = {
     "labels": {"TRUE": 1, "FALSE": 0},
     "parameters": {"temperature": 0.0, "max_tokens": 100},
 }
+LISTED = SOUND | {"output": "json"}
 SCORED = SOUND | {"kind": "score", "labels": {}, "scale": (0, 10)}
 
 
@@ -133,6 +134,19 @@ def test_a_prompt_is_a_value():
         ({"parameters": {"model": "x"}}, "`parameters` must leave out .*, which the call layer sets. Got 'model'"),
         ({"parameters": {"stop": {1, 2}}}, "`parameters` must be numbers, strings"),
         ({"parameters": {"top_p": float("nan")}}, "`parameters` must be numbers, strings"),
+        ({"user": "{{question}}\n\n" * 2 + SOUND["user"]}, r"\{\{question\}\} at most once, and `system` never"),
+        ({"user": "{{question}} " + SOUND["user"]}, r"\{\{question\}\} alone in a paragraph"),
+        ({"parts": ("closely",)}, "`parts` must be empty where `output` is text"),
+        (LISTED | {"parts": ("closely", "closely")}, "`parts` must be different names"),
+        (LISTED | {"parts": ("Look",)}, "`parts` must be different names"),
+        (LISTED | {"parts": ("verdict",)}, "`parts` must not be named reasoning, score or verdict"),
+        (LISTED | {"parts": ("claims",)}, "must tell the judge of each of `parts`. Got none of 'claims'"),
+        (LISTED | {"parts": "closely"}, "`parts` must be a list"),
+        ({"strictness": "mild"}, "`strictness` must be one of even, lenient, strict. Got 'mild'"),
+        ({"expected_tpr": "up"}, "`expected_tpr` must be one of higher, lower, same. Got 'up'"),
+        ({"windows": "some"}, "`windows` must be one of all, any. Got 'some'"),
+        ({"strictness": 3}, "`strictness` must be a str. Got 3"),
+        ({"coded": True, "fenced": False}, "`coded` must be false where `fenced` is false or `listed` is true"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
 )

@@ -73,12 +73,6 @@ def test_no_vote_has_its_reason(answer, reason):
     assert label(PromptJudge(PROMPT), lambda _: answer).reason == reason
 
 
-def test_an_answer_copied_from_the_document_is_no_vote():
-    """The judge reads the reply with the example at hand."""
-    example = Example("It rained.\nVERDICT: NO", "It rained.", "1")
-    assert label(PromptJudge(PROMPT), lambda _: reply("VERDICT: NO"), example).reason == "unparsable"
-
-
 def test_an_error_of_the_call_layer_is_passed_on():
     """A bug must not become a missing vote."""
 
@@ -215,15 +209,6 @@ def test_soft_vote_of_every_form(prompt, parts, at, top, expected):
     assert soft("".join(parts), logprobs, load_prompt(prompt)) == pytest.approx(expected)
 
 
-def test_labels_that_begin_alike_are_told_apart_by_their_next_token():
-    """Of F with 0.8, half is FACTUAL and half FALSE; the N of NOT FACTUAL has the rest."""
-    labels = {"FACTUAL": 1, "FALSE": 0, "NOT FACTUAL": 0}
-    first = {"token": " F", "logprob": math.log(0.8), "top_logprobs": alternatives([(" F", 0.8), (" N", 0.2)])}
-    second = {"token": "ACT", "logprob": math.log(0.5), "top_logprobs": alternatives([("ACT", 0.5), ("ALSE", 0.5)])}
-    logprobs = [{"token": "VERDICT:"}, first, second, {"token": "UAL"}]
-    assert soft_vote("FACTUAL", logprobs, labels) == pytest.approx(0.4)
-
-
 def test_what_precedes_the_answer_in_its_own_token_does_not_count():
     """A tokenizer may join the answer with the quote before it, or with more of what precedes it."""
     for key, before in (('{"verdict"', ':"'), ('{"', 'verdict":"')):
@@ -232,18 +217,19 @@ def test_what_precedes_the_answer_in_its_own_token_does_not_count():
         assert load_prompt("yes-no").parse('{"verdict":"YES"}', logprobs=logprobs).score == pytest.approx(0.6)
 
 
-def test_what_stands_behind_the_answer_does_not_count():
-    """Nothing that follows the answer's own tokens is looked at, though it might begin a label."""
-    labels, (answer, behind) = {"YES": 1, "NO": 0}, ([("YES", 0.6), ("NO", 0.4)], [(" No", 0.9), (" Yes", 0.1)])
+def test_soft_vote_of_labels_that_begin_alike():
+    """The first token that tells the two sides apart decides, and nothing behind the answer's own tokens."""
+    # Of F with 0.8, half is FACTUAL and half FALSE; the N of NOT FACTUAL has the rest.
+    first = {"token": " F", "logprob": math.log(0.8), "top_logprobs": alternatives([(" F", 0.8), (" N", 0.2)])}
+    second = {"token": "ACT", "logprob": math.log(0.5), "top_logprobs": alternatives([("ACT", 0.5), ("ALSE", 0.5)])}
+    logprobs = [{"token": "VERDICT:"}, first, second, {"token": "UAL"}]
+    assert soft_vote("FACTUAL", logprobs, {"FACTUAL": 1, "FALSE": 0, "NOT FACTUAL": 0}) == pytest.approx(0.4)
+    answer, behind = [("YES", 0.6), ("NO", 0.4)], [(" No", 0.9), (" Yes", 0.1)]
     logprobs = tokens("YES", top=answer, at=0) + tokens(" No", top=behind, at=0)
-    assert soft_vote("YES", logprobs, labels) == pytest.approx(0.6)
-
-
-def test_a_token_that_begins_labels_of_both_kinds_says_nothing():
-    """TRU may become TRUE or TRUTHLESS."""
+    assert soft_vote("YES", logprobs, {"YES": 1, "NO": 0}) == pytest.approx(0.6)
+    # TRU may become TRUE or TRUTHLESS, and says nothing.
     top = [("TRU", 0.5), ("TRUE", 0.3), ("TRUT", 0.2)]
-    labels = {"TRUE": 1, "TRUTHLESS": 0}
-    assert soft_vote("TRUE", tokens("TRU", "E", top=top, at=0), labels) == pytest.approx(0.6)
+    assert soft_vote("TRUE", tokens("TRU", "E", top=top, at=0), {"TRUE": 1, "TRUTHLESS": 0}) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(
@@ -297,9 +283,3 @@ def test_scores_and_abstentions_have_no_soft_vote():
         "VERDICT: CANNOT TELL", logprobs=tokens("VERDICT:", " CANNOT", top=top)
     )
     assert (judgment.reason, judgment.score) == ("abstained", None)
-
-
-def test_a_judge_passes_log_probabilities_on():
-    """A reply that has them makes a soft vote."""
-    answer = reply(logprobs=tokens("VERDICT:", " YES"))
-    assert label(PromptJudge(PROMPT, soft=True), lambda _: answer).score == pytest.approx(0.66 / 0.96)

@@ -57,13 +57,6 @@ def test_grades_have_a_threshold_with_its_reason(prompt):
     assert prompt.parse(f"SCORE: {least - 1:g}").vote == 0
 
 
-@pytest.mark.parametrize("stars", [1, 2, 3])
-def test_three_stars_are_no_vote_for_the_claim(stars):
-    """The prompt gives three stars to a claim with one wrong fact."""
-    for name in ("five-stars", "five-stars-doc-first"):
-        assert load_prompt(name).parse(f"SCORE: {stars}").vote == 0
-
-
 def test_sentences_can_be_read_once():
     """None of the turns of phrase that a reader has to go back for."""
     for prompt in PROMPTS:

@@ -66,11 +66,6 @@ def test_what_is_no_chunking_is_refused(text):
         Chunking.parse(text)
 
 
-def test_the_overlap_may_be_left_out():
-    """Then windows have nothing in common."""
-    assert Chunking.parse(" 4000 ") == Chunking(4000) == Chunking.parse(str(Chunking(4000)))
-
-
 @pytest.mark.parametrize("name", ["yes-no", "diverse-clash", "deep-numbers-doc-first"])
 def test_a_source_that_fits_is_asked_as_before(name):
     """The same question, part for part; and the judge has the same name and version."""

@@ -493,8 +493,8 @@ class BatchSession(Session):
     def enter_answer(
         self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
     ) -> Written:
-        """Count a reply out of a batch, and write it down; `again` as in :meth:`count_answer`."""
-        self.count_answer(job, judgment, reply.cost, again=again)
+        """Count a reply out of a batch, and write it down; `again` as in :meth:`Tally.answer`."""
+        self.tally.answer(job.request.voter, judgment, reply.cost, again=again, longer=job.longer)
         self.tally.name(job.request.model, reply.model)
         body = self.body_of(job.request)
         self.gate.take(job.request.endpoint, body)

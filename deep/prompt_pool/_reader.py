@@ -11,18 +11,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from deep.prompt_pool import _sayings
 from deep.prompt_pool._material import CODE_LENGTH, Material, unrepeated
-from deep.prompt_pool.reader import _sayings
-from deep.prompt_pool.reader._sayings import (
-    LONGEST_VALUE,
-    STOP_TOKEN,
-    LabelReading,
-    normalise_label,
-    pattern,
-    read_label,
-)
+from deep.prompt_pool._sayings import LONGEST_VALUE, STOP_TOKEN, LabelReading, normalise_label, pattern, read_label
+
+if TYPE_CHECKING:
+    from deep.prompt_pool._answer_form import AnswerForm
 
 Kind = Literal["score", "verdict"]
 
@@ -54,7 +50,7 @@ def after_thoughts(text: str) -> int | None:
 
     Examples
     --------
-    >>> from deep.prompt_pool.reader._reader import after_thoughts
+    >>> from deep.prompt_pool._reader import after_thoughts
     >>> after_thoughts("<think>Well.</think>NO"), after_thoughts("NO"), after_thoughts("<think>Well. NO")
     (20, 0, None)
     """
@@ -64,9 +60,11 @@ def after_thoughts(text: str) -> int | None:
 
 def line_marks(text: str, kind: Kind, tag: str | None) -> list[Place]:
     """Return the markers that begin a line, in order; each place ends where the marker does."""
+    sign = rf"(?:[:\uff1a]|{pattern('sign').pattern})" if tag else "[:\uff1a]"
+    spelled = rf"{pattern('start').pattern}(?:final[ \t]+)?{kind}{_suffix(tag)}[*_` \t]{{0,8}}{sign}"
     marks = [
         Place(mark.start(), mark.end(), mark.end(), "", "text", sure=True)
-        for mark in _asked_marker(kind, tag).finditer(text)
+        for mark in re.finditer(spelled, text, re.MULTILINE | re.IGNORECASE | re.ASCII)
     ]
     ends = {mark.end for mark in marks}
     others = [*_marks_behind_sentences(text, kind, tag), *(() if tag else _other_marks(text, kind))]
@@ -82,12 +80,6 @@ def code_in(marker: str, kind: Kind) -> str:
     """Return the code that a marker carries, perhaps none."""
     result = re.search(rf"{kind}-([0-9a-f]{{{CODE_LENGTH}}})(?![^\W_])", marker, re.IGNORECASE)
     return result[1].casefold() if result else ""
-
-
-def _asked_marker(kind: str, tag: str | None) -> re.Pattern[str]:
-    sign = rf"(?:[:\uff1a]|{pattern('sign').pattern})" if tag else "[:\uff1a]"
-    spelled = rf"{pattern('start').pattern}(?:final[ \t]+)?{kind}{_suffix(tag)}[*_` \t]{{0,8}}{sign}"
-    return re.compile(spelled, re.MULTILINE | re.IGNORECASE | re.ASCII)
 
 
 def _marks_behind_sentences(text: str, kind: str, tag: str | None) -> Iterator[Place]:
@@ -203,7 +195,7 @@ def entries(text: str) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> from deep.prompt_pool.reader._reader import entries
+    >>> from deep.prompt_pool._reader import entries
     >>> said = '```json\n[{"fact": "It rained.", "response": "Yes"}, {"fact": "It\\\'s cold.", "response": "No"}]\n```'
     >>> entries(said)[1]
     {'fact': "It's cold.", 'response': 'No'}
@@ -262,14 +254,8 @@ class ReplyReader:
     ----------
     text : str
         The reply; of a very long one its beginning and its end, or its end alone.
-    kind : {'score', 'verdict'}
-        Whether a score on a scale or one of the labels was asked for.
-    output : {'json', 'text', 'xml'}
-        Whether the answer was asked for in an object, on a line, or in an element.
-    labels : mapping of str to float
-        The vote that each label stands for; of a scale its words, each with its place from 0 to 1.
-    scale : (float, float) or None
-        The lowest and the highest score; None for a verdict.
+    form : AnswerForm
+        Whether a score or a label was asked for, and whether in an object, on a line, or in an element.
     cut : bool
         Whether the reply reached its length limit.
     material : Material or None
@@ -277,13 +263,9 @@ class ReplyReader:
     """
 
     text: str
-    kind: Kind
-    output: Output
-    labels: Mapping[str, float]
-    scale: tuple[float, float] | None
+    form: "AnswerForm"
     cut: bool
     material: Material | None
-    first: bool = False
 
     @cached_property
     def _begin(self) -> int | None:
@@ -297,9 +279,9 @@ class ReplyReader:
     @cached_property
     def _tag(self) -> str | None:
         """The code that an answer must carry; None where it may do without, as far as is known."""
-        if self.material is None or (self.output == "json" and not self.material.coded):
+        if self.material is None or (self.form.output == "json" and not self.material.coded):
             return None
-        return self.material.tag(self.kind) or None
+        return self.material.tag(self.form.kind) or None
 
     def final_answers(self) -> list[FinalAnswer]:
         """Return the answers that close the reply, last first; several where it repeats or contradicts itself.
@@ -321,21 +303,22 @@ class ReplyReader:
 
     def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return the statements at the beginning and the end of the reply, where no code was asked for."""
-        begin, scored = self._begin, self.scale and not self.labels
+        begin, scored = self._begin, self.form.scale and not self.form.words
         sure = [mark.end for mark in self._marks if mark.sure and mark.end >= (begin or 0)]
         if begin is None or self._tag or (sure and not scored):
             return []
         if known:
             return [*known] if all(answer.place and self._has_a_line(answer.place) for answer in known) else []
         body = self.text[begin:]
-        if self.scale and scored:
-            one = _sayings.rated(body, self.scale, first=self.first, marked=sure[-1] - begin if sure else None)
+        if self.form.scale and scored:
+            marked = sure[-1] - begin if sure else None
+            one = _sayings.rated(body, self.form.scale, first=self.form.answer_first, marked=marked)
             result = [one] if one else []
         else:
-            result = _sayings.stated(body, self.labels)
+            result = _sayings.stated(body, self.form.words)
         marker = pattern("asked_verdict")
-        marks = list(marker.finditer(body)) if self.kind == "verdict" else []
-        behind = _sayings.stated(body[marks[-1].end() :], self.labels) if marks else result
+        marks = list(marker.finditer(body)) if self.form.kind == "verdict" else []
+        behind = _sayings.stated(body[marks[-1].end() :], self.form.words) if marks else result
         if marks and not all(marker.search(body, *one[1:]) for one in result):
             return []  # what was asked for stands there, in a form that cannot be read
         if {one.value for one in result} != {one.value for one in behind}:
@@ -357,8 +340,9 @@ class ReplyReader:
         before, behind = self.text.rfind("\n", 0, start) + 1, self.text.find("\n", end)
         line = self.text[before : behind if behind >= 0 else None]
         parts = [part for whole in (line, passage) for part in (whole, re.split("[:\uff1a]", whole, maxsplit=1)[-1])]
-        value = re.split(rf"\b{self.kind}\b", line, maxsplit=1, flags=re.IGNORECASE)[-1]  # also where no colon follows
-        if any(self.material.equals(part) or self.material.holds(self.kind, part) for part in (value, *parts)):
+        kind = self.form.kind
+        value = re.split(rf"\b{kind}\b", line, maxsplit=1, flags=re.IGNORECASE)[-1]  # also where no colon follows
+        if any(self.material.equals(part) or self.material.holds(kind, part) for part in (value, *parts)):
             return True
         around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT]).strip()
         if len(passage) < SHORT and passage == around == self.text[:end].strip():
@@ -368,7 +352,7 @@ class ReplyReader:
 
     @cached_property
     def _marks(self) -> list[Place]:
-        return line_marks(self.text, self.kind, self._tag)
+        return line_marks(self.text, self.form.kind, self._tag)
 
     def _has_a_line(self, place: Place) -> bool:
         """Tell whether an element stands on lines of its own, or a box, so that what follows may be anything."""
@@ -384,7 +368,7 @@ class ReplyReader:
         if behind is None or self.cut or answer.place is None or answer.place.form == "text":
             return False
         remark = STOP_TOKEN.sub(" ", self.text[behind.end() :]).strip()
-        others = [label for label, polarity in self.labels.items() if polarity != answer.reading.value]
+        others = [label for label, polarity in self.form.words.items() if polarity != answer.reading.value]
         return _sayings.explains(remark, int(answer.reading.value), others)
 
     @property
@@ -414,12 +398,12 @@ class ReplyReader:
         return mark._replace(value=self.text[mark.end : end], value_start=mark.end, end=end)
 
     def _structures(self) -> Iterator[Place]:
-        yield from elements(self.text, self.kind, self._tag, self._begin or 0)
-        if not self._tag or self.output == "json":
-            yield from objects(self.text, self.kind, self._tag)
+        yield from elements(self.text, self.form.kind, self._tag, self._begin or 0)
+        if not self._tag or self.form.output == "json":
+            yield from objects(self.text, self.form.kind, self._tag)
         if not self._tag:
             yield from boxes(self.text)
-            yield from tables(self.text, self.kind)
+            yield from tables(self.text, self.form.kind)
 
     def _read(self, place: Place) -> Iterator[FinalAnswer]:
         """Yield an answer where a place holds a label, or a number on the scale, and nothing that takes it back."""
@@ -432,7 +416,8 @@ class ReplyReader:
         if result is None or (alone and result.remark):
             return
         word = (result.core, str(place.value)) if place.strict or not named else ()
-        sure, copied = place.sure and place.form == self.output, self.material and any(map(self.material.equals, word))
+        sure = place.sure and place.form == self.form.output
+        copied = self.material and any(map(self.material.equals, word))
         if not copied and not self._is_copied(place, result, sure=sure):
             yield FinalAnswer(place.start, place.end, result, sure, place)
 
@@ -441,9 +426,9 @@ class ReplyReader:
         if not value[-1:].isalnum() or len(value) > LONGEST_VALUE:
             return False
         plain = normalise_label(value)
-        read = read_label(value, self.labels)
-        others = (normalise_label(label) for label, polarity in self.labels.items() if polarity != read)
-        return self.kind == "score" or any(label != plain and label.startswith(plain) for label in others)
+        read = read_label(value, self.form.words)
+        others = (normalise_label(label) for label, polarity in self.form.words.items() if polarity != read)
+        return self.form.kind == "score" or any(label != plain and label.startswith(plain) for label in others)
 
     def _is_copied(self, place: Place, reading: LabelReading, *, sure: bool) -> bool:
         """Tell whether an answer could have been copied from the material."""
@@ -452,13 +437,13 @@ class ReplyReader:
         whole, marker = self.text[place.start : place.end], self.text[place.start : place.value_start]
         if place.form == "json":
             marker = whole if place.fields is None else " ".join(place.fields)
-        code = code_in(marker, self.kind)
+        code = code_in(marker, self.form.kind)
         if code:  # no text holds the code, and another one answers another question
             return code != (self._tag or self.material.code)
         if place.fields is not None and self.material.repeats(place.fields):
             return True
         # An object with words of the judge's own beside its answer is no copy of a verdict alone.
-        if len(place.fields or ()) < 2 and self.material.holds(self.kind, reading.core):
+        if len(place.fields or ()) < 2 and self.material.holds(self.form.kind, reading.core):
             return True
         if sure and not self.material.bare:
             return False
@@ -472,18 +457,19 @@ class ReplyReader:
 
     def _only_label(self, fields: Mapping[str, Any]) -> LabelReading | None:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
-        blames = _sayings.vocabulary(tuple(self.labels.items())).blames
+        blames = _sayings.vocabulary(tuple(self.form.words.items())).blames
         values = [value for key, value in fields.items() if not blames(key)]
         result = [word for word in map(self._value, values) if word and not word.remark]
-        for key, value in fields.items() if not result and self.labels else ():
+        for key, value in fields.items() if not result and self.form.words else ():
             if (word := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
                 text = ("not " if word in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
-                values = [value for value, *_ in _sayings.stated(text, self.labels)]
+                values = [value for value, *_ in _sayings.stated(text, self.form.words)]
                 result += [LabelReading(value or 0, text, text) for value in values if value in (0, 1)]
         return result[0] if len(result) == 1 else None
 
     def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
         text = json.dumps(value) if isinstance(value, bool | int | float) else value
-        if isinstance(value, bool) and read_label(str(text), self.labels) is None:
+        if isinstance(value, bool) and read_label(str(text), self.form.words) is None:
             text = "yes" if value else "no"
-        return _sayings.read_value(text, self.labels, self.scale, strict=strict) if isinstance(text, str) else None
+        form, is_text = self.form, isinstance(text, str)
+        return _sayings.read_value(text, form.words, form.scale, strict=strict) if is_text else None

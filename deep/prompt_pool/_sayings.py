@@ -29,7 +29,7 @@ def normalise_label(text: str) -> str:
 
     Examples
     --------
-    >>> from deep.prompt_pool.reader._sayings import normalise_label
+    >>> from deep.prompt_pool._sayings import normalise_label
     >>> normalise_label("NOT\n**SUPPORTED**."), normalise_label("not-supported"), normalise_label("supported?")
     ('not supported', 'not supported', 'supported?')
     """
@@ -235,7 +235,7 @@ def read_value(
 
     Examples
     --------
-    >>> from deep.prompt_pool.reader._sayings import read_value
+    >>> from deep.prompt_pool._sayings import read_value
     >>> labels = {"SUPPORTED": 1, "NOT SUPPORTED": 0}
     >>> [read_value(text, labels, None) is None for text in ("The claim is SUPPORTED.</s>", "SUPPORTED, in part")]
     [False, True]
@@ -311,7 +311,7 @@ def explains(remark: str, polarity: float, others: Iterable[str]) -> bool:
 
     Examples
     --------
-    >>> from deep.prompt_pool.reader._sayings import explains
+    >>> from deep.prompt_pool._sayings import explains
     >>> explains("the source says 14", 0, ["SUPPORTED"]), explains("but the date is off", 1, ["NOT SUPPORTED"])
     (True, False)
     """
@@ -357,7 +357,7 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
 
     Examples
     --------
-    >>> from deep.prompt_pool.reader._sayings import stated
+    >>> from deep.prompt_pool._sayings import stated
     >>> labels = {"consistent": 1, "inconsistent": 0}
     >>> [one.value for one in stated("All was checked. So the summary is not inconsistent with it.", labels)]
     [1]

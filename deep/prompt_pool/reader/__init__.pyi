@@ -1,9 +1,0 @@
-from ._reader import FinalAnswer as FinalAnswer
-from ._reader import Kind as Kind
-from ._reader import Output as Output
-from ._reader import ReplyReader as ReplyReader
-from ._reader import after_thoughts as after_thoughts
-from ._reader import entries as entries
-from ._sayings import normalise_label as normalise_label
-from ._sayings import read_label as read_label
-from ._sayings import said_in as said_in
