@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deep.experiments.printed import load_steps, load_tag_judge, reworded
-from deep.experiments.probe._records import read_samples, write_samples
+from deep.experiments.probe._records import read_samples
 from deep.experiments.probe._runs import BUILDER_STEPS, JUDGE_STEPS
 from deep.experiments.stepwise import StepwiseJudge, check_claims, decompose
 from deep.judges import run_program
@@ -16,7 +16,7 @@ from tests.deep_commands import cognibench, probe
 from tests.deep_commands import prompts as prompts_main
 from tests.experiments.cognibench_case import COAL, HELLO, LOVED, MILL, NOBODY, VERDICTS, write_case
 from tests.experiments.probe_world import answer, parts, step_of, write_articles
-from tests.experiments.test_probe_measures import ANSWERS, samples
+from tests.experiments.test_probe_measures import ANSWERS, samples, write_samples
 from tests.prompt_pool.tiered_script import reply_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
