@@ -17,16 +17,7 @@ import pytest
 import sqlalchemy
 
 from deep.exceptions import InputError
-from deep.llm import (
-    CallError,
-    History,
-    Ledger,
-    LedgerError,
-    Reply,
-    RetryPolicy,
-    _runner,
-    describe_ledger,
-)
+from deep.llm import CallError, History, Ledger, LedgerError, Reply, RetryPolicy, _runner, describe_ledger
 from deep.records import Judgment
 from tests.fault_server import FaultServer
 from tests.llm.calls import question, questions, run
