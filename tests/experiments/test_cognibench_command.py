@@ -439,7 +439,6 @@ def test_as_a_voter(tmp_path):
     assert alone == frame.columns[-1]
 
 
-@pytest.mark.slow
 def test_the_published_release(data_home, tmp_path, capsys):
     """Its counts are those of the release; judges that look at nothing get what its words imply."""
     folder = data_home / "cognibench"
