@@ -248,18 +248,6 @@ def test_a_budget_counts_what_other_machines_spend(ledger, monkeypatch):
     assert query(ledger, "SELECT sum(cost) FROM attempts")[0][0] <= 0.03 + 128 * 1e-4
 
 
-def test_a_lost_database_stops_the_run(ledger):
-    """When the connection goes, nothing more is asked."""
-    with FaultServer(latency=0.05) as server:
-
-        def cut(_):
-            threading.Timer(0.6, _terminate, args=(ledger,)).start()
-
-        with pytest.raises(LedgerError, match="cannot be written"):
-            run(server.url, ledger, questions(5000), workers=4, started=cut)
-        assert server.count < 1000
-
-
 def test_a_database_that_is_lost_at_the_end_of_a_round_trip_stops_the_run(ledger, monkeypatch):
     """The driver's own word is one line too: SQLAlchemy knows nothing of the pipeline's end."""
 
