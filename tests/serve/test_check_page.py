@@ -1,9 +1,7 @@
 """What the scoring page is made of, and what it asks its server."""
 
-import json
 import re
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from deep.model import ScoreOptions
 from deep.records import VoteMatrix
 from deep.report import verdict as report_verdict
 from tests.serve.served import UNLABELED, lexical_model
+from tests.serve.serving_case import ask
 
 PAGE = ("check.css", "check.js", "parts.js", "report.css")
 
@@ -23,23 +22,6 @@ def address():
     """Return the address of a served model."""
     with serving(create_app(lexical_model())) as address:
         yield address
-
-
-def get_model(address):
-    """Return the description of the model."""
-    with urlopen(f"{address}/v1/model") as answer:
-        return json.load(answer)
-
-
-def post(url, body):
-    """Return status and JSON."""
-    request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    try:
-        with urlopen(request) as answer:
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        with error:
-            return error.code, json.load(error)
 
 
 def test_the_page_loads_from_its_own_server_alone(address):
@@ -66,7 +48,9 @@ def test_files_of_the_page(address):
 
 def test_a_file_becomes_pairs(address):
     """All rows of the examples, in order, as /v1/check takes them."""
-    status, outcome = post(f"{address}/page/file", {"name": "unlabeled.csv", "text": UNLABELED.read_text("utf-8")})
+    status, outcome, _ = ask(
+        address, "/page/file", body={"name": "unlabeled.csv", "text": UNLABELED.read_text("utf-8")}
+    )
     assert status == 200
     assert len(outcome["pairs"]) == 200
     assert outcome["pairs"][1] == {
@@ -74,7 +58,7 @@ def test_a_file_becomes_pairs(address):
         "claim": "The island's school asked for the earlier departure.",
         "id": "ferry-1-b",
     }
-    status, results = post(f"{address}/v1/check", outcome["pairs"][:3])
+    status, results, _ = ask(address, "/v1/check", body=outcome["pairs"][:3])
     assert [result["id"] for result in results["results"]] == ["ferry-1-a", "ferry-1-b", "ferry-1-c"]
 
 
@@ -84,7 +68,7 @@ def test_semicolons_and_tabs_are_read(address):
         rows = [["source", "claim"], [f'It rained{mark} "hard", all day.', "It was wet."], ["Two\nlines.", "One."]]
         quoted = [[f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row] for row in rows]
         text = "\ufeff" + "\r\n".join(map(mark.join, quoted))
-        status, result = post(f"{address}/page/file", {"name": "x.csv", "text": text})
+        status, result, _ = ask(address, "/page/file", body={"name": "x.csv", "text": text})
         assert status == 200
         assert [[pair["source"], pair["claim"]] for pair in result["pairs"]] == rows[1:]
 
@@ -105,15 +89,15 @@ def test_a_bad_file_is_refused_in_words(address):
         (["x.csv"], two),
         ({"name": 1, "text": "a"}, two),
     ):
-        status, result = post(f"{address}/page/file", body)
+        status, result, _ = ask(address, "/page/file", body=body)
         assert status == 422
         assert re.search(said, result["error"]["message"])
 
 
 def test_one_row_of_votes_is_held_beside_the_training_rows(address):
     """It is told how many had the same votes."""
-    n = len(get_model(address)["judges"])
-    status, result = post(f"{address}/page/watch", {"votes": [[None] * n]})
+    n = len(ask(address, "/v1/model")[1]["judges"])
+    status, result, _ = ask(address, "/page/watch", body={"votes": [[None] * n]})
     assert status == 200
     assert result["likeness"]["n_votes"] == 0
     assert result["says"][-1].startswith("The model sees votes, not texts")
@@ -123,7 +107,7 @@ def test_the_votes_of_a_file_are_tested_for_drift(address):
     """Judges that all say 1 have moved; those of the training data themselves have not."""
     model = lexical_model()
     n = len(model.voters)
-    status, result = post(f"{address}/page/watch", {"votes": [[1] * n] * 100})
+    status, result, _ = ask(address, "/page/watch", body={"votes": [[1] * n] * 100})
     assert (status, result["n"], result["unusual"]) == (200, 100, True)
     assert result["says"][0].startswith(
         "The judges vote on these 100 claims otherwise than on the 5 training datasets: "
@@ -136,7 +120,7 @@ def test_the_votes_of_a_file_are_tested_for_drift(address):
         for pattern, count in zip(model.cells.patterns, counts, strict=True)
         for _ in range(count)
     ]
-    assert post(f"{address}/page/watch", {"votes": rows})[1]["unusual"] is False
+    assert ask(address, "/page/watch", body={"votes": rows})[1]["unusual"] is False
 
 
 @pytest.mark.parametrize("prior", [None, 0.2])
@@ -149,7 +133,7 @@ def test_a_file_has_the_scores_and_the_verdict_of_its_report(prior):
     ids = [str(number) for number in range(60)]
     votes = VoteMatrix(rows, ids, model.voter_names, ["mine"] * 60, [-1] * 60)
     with serving(create_app(model, CheckOptions(score=ScoreOptions(prior=prior)))) as address:
-        status, result = post(f"{address}/page/watch", body)
+        status, result, _ = ask(address, "/page/watch", body=body)
     frame = model.score_frame(votes, prior=prior)
     assert status == 200
     for name in ("p_consistent", "p_low", "p_high", "sure", "threshold"):
@@ -172,12 +156,12 @@ def test_a_file_has_the_scores_and_the_verdict_of_its_report(prior):
 )
 def test_votes_that_are_none_are_refused(address, votes):
     """In words."""
-    status, result = post(f"{address}/page/watch", {"votes": votes})
+    status, result, _ = ask(address, "/page/watch", body={"votes": votes})
     assert status == 422
     assert "must be a list of lists of 4 votes: 1, 0 or null" in result["error"]["message"]
 
 
 def test_the_model_says_what_it_reached(address):
     """On data that were left out."""
-    left_out = get_model(address)["left_out"]
+    left_out = ask(address, "/v1/model")[1]["left_out"]
     assert left_out["balanced_accuracy"] > 0.6

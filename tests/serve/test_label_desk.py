@@ -7,8 +7,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ from deep.model import fit
 from tests.deep_commands import adapt, check, label, votes
 from tests.deep_commands import fit as fit_command
 from tests.serve.label_case import CLAIMS, DATASET
+from tests.serve.serving_case import ask
 
 
 @pytest.fixture(scope="module")
@@ -441,14 +441,7 @@ def test_export(subject, tmp_path):
 
 def post(address, path, fields, **headers):
     """Return the status and the JSON that a request is answered with."""
-    data = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
-    request = Request(f"{address}{path}", data, {"Content-Type": "application/json", **headers})
-    try:
-        with urlopen(request, timeout=300) as answer:
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+    return ask(address, path, body=fields, **headers)[:2]
 
 
 def test_the_application(subject, tmp_path, monkeypatch):
@@ -484,7 +477,7 @@ def test_the_application(subject, tmp_path, monkeypatch):
         assert post(address, "/answer", b"{")[0] == 400
         assert post(address, "/answer", right, Origin="http://evil.example")[0] == 403
         assert post(address, "/answer", right, Host="evil.example")[0] == 421
-        assert post(address, "/answer", right, **{"Content-Type": "text/plain"})[0] == 415
+        assert post(address, "/answer", right, Content_Type="text/plain")[0] == 415
         assert read_label_log(tmp_path / "labels.log.sqlite")[0].answers == {"Ann": {}}
         with monkeypatch.context() as patched:
             patched.setattr("deep.integrations.labeling._label_log._insert", _no_space)
