@@ -282,36 +282,27 @@ def few_labels(
         where more than half of the dataset would be labeled.
     """
     rng = np.random.default_rng(random_state)
+    share = float(y.mean())
+
+    def draw(labeled: npt.NDArray[np.intp], seed: int) -> dict[str, float]:
+        labels = np.full(len(y), -1, dtype=np.int8)
+        labels[labeled] = y[labeled]
+        error, reached = errors_after(y, p, labeled, misfit, n_bins)
+        tested = model.canary(p, labels, misfit=misfit, n_draws=NULL_DRAWS, random_state=seed)
+        row = {"ece": error, "balanced_accuracy": reached, "flagged": float(tested.p_value <= model.SIGNIFICANCE)}
+        for estimate in model.estimate_share(p, labels, prior=prior, misfit=misfit):
+            row[f"{estimate.method}: square error"] = (estimate.estimate - share) ** 2
+            row[f"{estimate.method}: covered"] = float(estimate.low <= share <= estimate.high)
+            row[f"{estimate.method}: width"] = estimate.high - estimate.low
+        return row
+
     result: dict[str, Row | None] = dict.fromkeys(map(str, FEW))
-    draw = partial(_one_draw, y, p, prior, misfit, n_bins)
     for n in FEW:
         if 2 * n <= len(y):
             drawn = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
             result[str(n)] = {name: mean_of(drawn, name) for name in drawn[0]}
     errors = {n: None if row is None else row.pop("ece") for n, row in result.items()}
     return {"few_labels": errors, "labeled": result}
-
-
-def _one_draw(
-    y: Labels,
-    p: Floats,
-    prior: model.PriorEstimate,
-    misfit: model.Misfit,
-    n_bins: int,
-    labeled: npt.NDArray[np.intp],
-    seed: int,
-) -> dict[str, float]:
-    labels = np.full(len(y), -1, dtype=np.int8)
-    labels[labeled] = y[labeled]
-    error, reached = errors_after(y, p, labeled, misfit, n_bins)
-    tested = model.canary(p, labels, misfit=misfit, n_draws=NULL_DRAWS, random_state=seed)
-    row = {"ece": error, "balanced_accuracy": reached, "flagged": float(tested.p_value <= model.SIGNIFICANCE)}
-    share = float(y.mean())
-    for estimate in model.estimate_share(p, labels, prior=prior, misfit=misfit):
-        row[f"{estimate.method}: square error"] = (estimate.estimate - share) ** 2
-        row[f"{estimate.method}: covered"] = float(estimate.low <= share <= estimate.high)
-        row[f"{estimate.method}: width"] = estimate.high - estimate.low
-    return row
 
 
 def errors_after(

@@ -333,12 +333,7 @@ def summary(history: Sequence[GateRun]) -> str:
     rows = [{"test": f"{case[0]}: {case[1]}", "outcome": case[2], "reason": case[3]} for case in run.cases]
     rows.sort(key=lambda row: row["outcome"] == PASSED)
     runs = [
-        {
-            "run": each.time,
-            "outcome": _outcome(each),
-            "items": f"{each.n:,}",
-            "consistent": _share(each),
-        }
+        {"run": each.time, "outcome": _outcome(each), "items": f"{each.n:,}", "consistent": _share(each)}
         for each in reversed(history[-SHOWN:])
     ]
     head = f"# deep check: {_outcome(run)}"

@@ -20,13 +20,7 @@ with needs_extra("inspect"):
     from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, metric, scorer, stderr
     from inspect_ai.solver import TaskState
 
-__all__ = [
-    "agreement",
-    "calibrated_accuracy",
-    "committee",
-    "consistency",
-    "effective_size",
-]
+__all__ = ["agreement", "calibrated_accuracy", "committee", "consistency", "effective_size"]
 
 REASONS = {"error": "scoring_failed", "skipped": "no_vote"}
 

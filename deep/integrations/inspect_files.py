@@ -108,13 +108,10 @@ def inspect_record(row: Mapping[str, Any]) -> dict[str, Any] | None:
     # The record itself says P and the decision.
     columns = (name for name in exported_columns() if name not in ("p_consistent", "decision"))
     metadata = {name: row[name] for name in ("dataset", *columns, "judges") if row.get(name) is not None}
-    return {**where, "value": row["p_consistent"], **answer, "explanation": _explanation(row), "metadata": metadata}
-
-
-def _explanation(row: Mapping[str, Any]) -> str:
     bounds = "" if row["p_low"] is None else f", 90 % interval {row['p_low']:.3f} to {row['p_high']:.3f}"
     head = f"P(consistent) = {row['p_consistent']:.3f}{bounds}, from {row['n_votes']} votes"
-    return "\n".join([head, *map(judge_line, row.get("judges", ()))])
+    words = "\n".join([head, *map(judge_line, row.get("judges", ()))])
+    return {**where, "value": row["p_consistent"], **answer, "explanation": words, "metadata": metadata}
 
 
 class InspectWriter:

@@ -26,14 +26,6 @@ def test_bad_lines_are_passed_over_and_asked_again(tmp_path):
     assert answers(tmp_path / "l") == answers(tmp_path / "whole")
 
 
-def test_the_same_run_asks_for_what_was_broken(tmp_path):
-    """A broken line is a failure that may pass, so that its request goes into the next batch."""
-    with FaultServer(batch_mode="garbage") as server:
-        run(server.url, tmp_path / "l", questions(30), batch=True)
-        assert len(server.batches) == 3
-    assert states(tmp_path / "l") == {"done": 28, "failed": 2}  # a third of a third of a third, rounded up
-
-
 @pytest.mark.parametrize("mode", ["dupes", "twins"])
 def test_two_results_for_one_request(tmp_path, mode):
     """Where they say the same they are one; where they contradict each other they are no vote, and bought once."""

@@ -5,39 +5,10 @@ import asyncio
 import pytest
 
 from deep.integrations.batch._api import LOOKS
-from deep.integrations.batch._command import LOOK_EVERY, _watched, export_lines
+from deep.integrations.batch._command import LOOK_EVERY, _watched
 from deep.llm import EndpointError
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
-
-EXPORT = {"requests": 9, "shards": ["a"], "folder": "out", "settled_before": 0, "ledger": "l", "exported_before": 0}
-EXPORT |= {"endpoint": "a server", "released": 0, "stages_follow": False, "stopped": None}
-WARNINGS = {
-    "released": (
-        3,
-        "3 requests of earlier files were given up and are exported again. A late answer still counts, and is paid "
-        "too.",
-    ),
-    "exported_before": (
-        4,
-        "4 requests are in earlier exports or asked elsewhere, and were not exported again. To give "
-        "up those files: --retry-failed exported",
-    ),
-    "stages_follow": (
-        True,
-        "staged judges need these answers first: after --batch-in, --batch-out exports their next questions",
-    ),
-    "stopped": ("budget", "stopped: the budget does not cover more requests"),
-}
-
-
-@pytest.mark.parametrize("name", WARNINGS)
-def test_an_export_warns_exactly_where_there_is_reason_to(name):
-    """Each of the sentences alone, and none without its reason."""
-    value, sentence = WARNINGS[name]
-    plain, message = list(export_lines(EXPORT)), list(export_lines({**EXPORT, name: value}))
-    assert len(plain) == 3
-    assert [line for line in message if line not in plain] == [sentence]
 
 
 def test_a_batch_that_the_endpoint_forgot_is_given_up_on_only_when_asked_for(tmp_path):

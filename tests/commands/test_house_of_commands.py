@@ -22,8 +22,7 @@ from tests.deep_commands import COMMAND_NAMES
 
 ROOT = Path(deep.__file__).parent
 LABELING = [ROOT / "integrations" / "labeling" / f"_{name}.py" for name in ("agreement", "command", "list")]
-SERVE = ROOT / "integrations" / "serve" / "_command.py"
-FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *LABELING, SERVE]
+FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name != "__init__.py"), *LABELING]
 GUESTS = {
     "deep.experiments.printed._import",
     "deep.integrations.doctor",

@@ -5,7 +5,7 @@ import pytest
 
 from deep import VoteMatrix, fit
 from deep.exceptions import DeepWarning, InputError
-from deep.integrations.serve._likeness import likeness
+from deep.integrations.serve._checker import likeness
 
 NAMES = ("strict", "lenient", "lexical")
 

@@ -99,16 +99,6 @@ def test_wrong_files(tmp_path, capsys, text, message):
     assert message in capsys.readouterr().err
 
 
-def test_resamples_are_checked(tmp_path, capsys):
-    """At least one, and a seed that can be drawn from."""
-    path = tmp_path / "annotations.csv"
-    path.write_text("\n".join([HEADER, *ROWS]), encoding="utf-8")
-    assert main(["agreement", str(path), "--n-boot", "0"]) == 2
-    assert "`n_boot` must be 1 or more. Got 0." in capsys.readouterr().err
-    assert main(["agreement", str(path), "--seed", "-1"]) == 2
-    assert "`seed` must be 0 or more. Got -1." in capsys.readouterr().err
-
-
 def test_a_missing_label_stays_missing(tmp_path, capsys):
     """An empty cell is no answer: neither a label nor a disagreement."""
     without = [line for line in ROWS if line != "4,steps,b,y"]

@@ -86,22 +86,18 @@ def test_what_did_not_come_ends_a_dialogue_and_is_told(texts, tmp_path, capsys):
     assert {row["persona"] for row in written(out)} == {"skeptic"}
 
 
-@pytest.mark.parametrize(
-    ("row", "options", "message"),
-    [
+def test_wrong_texts_and_options(texts, tmp_path, capsys):
+    """Each is one line, before anything is asked."""
+    good = texts.read_text()
+    words = ["--llm", "big", "--base-url", "http://127.0.0.1:9/v1", "--out", str(tmp_path / "o.jsonl")]
+    for row, options, message in (
         ({"source": " "}, [], "`texts` must have a `source` in each row"),
         ({"source": "Rain.", "example_id": "mill"}, [], "`example_id`s must be unique. Got 'mill'"),
         (None, ["--persona", "pirate"], "`persona` must be one of"),
         (None, ["--turns", "0"], "`turns` must be 1 or more. Got 0."),
-    ],
-)
-def test_wrong_texts_and_options(texts, tmp_path, capsys, row, options, message):
-    """Each is one line, before anything is asked."""
-    if row is not None:
-        with texts.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-    words = ["--llm", "big", "--base-url", "http://127.0.0.1:9/v1", "--out", str(tmp_path / "o.jsonl")]
-    assert main(["generate", "--texts", str(texts), *words, *options]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
+    ):
+        texts.write_text(good + ("" if row is None else json.dumps(row) + "\n"))
+        assert main(["generate", "--texts", str(texts), *words, *options]) == 2
+        err = capsys.readouterr().err
+        assert message in err
+        assert err.count("\n") == 1

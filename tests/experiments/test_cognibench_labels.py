@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 from deep.datasets import read_examples
 from deep.exceptions import InputError
 from deep.experiments.cognibench._methods import read_spans
-from deep.experiments.cognibench._turns import (
-    accuracy_of,
-    classified,
-    in_split,
-    read_labels,
-    read_turns,
-)
+from deep.experiments.cognibench._turns import accuracy_of, classified, in_split, read_labels, read_turns
 from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judges import run_program
 from tests.deep_commands import cognibench as main
@@ -55,11 +49,8 @@ def test_the_pipeline_asks_two_prompts_five_times(tmp_path):
     judge = AutoLabelJudge()
     reading = run_program(judge.read("A mill.", "", list(VERDICTS)), asker(VERDICTS, asked))
     assert [s.verdict for s in reading.sentences] == list(VERDICTS.values())
-    assert [(q.step, q.sample) for q in asked] == [
-        ("type", 0),
-        *[("support", i) for i in range(5)],
-        *[("tier", i) for i in range(5)],
-    ]
+    samples = [(step, sample) for step in ("support", "tier") for sample in range(5)]
+    assert [(q.step, q.sample) for q in asked] == [("type", 0), *samples]
     assert "irrelevant" in asked[0].messages[1]["content"]
     assert marked_in(asked[6].messages[1]["content"]) == [t for t in VERDICTS if VERDICTS[t] in TIERS]
     kinds = ["factual" if VERDICTS[t] in ("faithful", "invented") else "cognitive" for t in VERDICTS]
@@ -71,22 +62,20 @@ def test_the_pipeline_asks_two_prompts_five_times(tmp_path):
     assert bad == {"rational": [COAL, NOBODY], "grounded": [COAL, LOVED, NOBODY]}
 
 
-@pytest.mark.parametrize(
-    ("samples", "threshold", "verdict"),
-    [
-        (["speculative", "reliable", "irrefutable", "irrefutable", "irrefutable"], 3, "irrefutable"),
-        (["speculative", "reliable", "irrefutable", "irrefutable", "irrefutable"], 2, "reliable"),
-        (["misleading", "speculative", "speculative", "irrefutable", "irrefutable"], 3, "speculative"),
-        (["misleading", "speculative", "speculative", "irrefutable", "irrefutable"], 1, "misleading"),
-        (["misleading", "misleading", "misleading", "irrefutable", "irrefutable"], 4, "irrefutable"),
-    ],
-)
-def test_a_tier_is_failed_where_enough_samples_are_below_it(samples, threshold, verdict):
+def test_a_tier_is_failed_where_enough_samples_are_below_it():
     """By the threshold: the highest tier that fewer samples than that are below."""
-    tables = [{LOVED: tier} for tier in samples]
-    judge = AutoLabelJudge(threshold=threshold)
-    reading = run_program(judge.read("A mill.", "", [LOVED], ["cognitive"]), asker(tables))
-    assert reading.sentences[0].verdict == verdict
+    letters = {"m": "misleading", "s": "speculative", "r": "reliable", "i": "irrefutable"}
+    for samples, threshold, verdict in (
+        ("sriii", 3, "irrefutable"),
+        ("sriii", 2, "reliable"),
+        ("mssii", 3, "speculative"),
+        ("mssii", 1, "misleading"),
+        ("mmmii", 4, "irrefutable"),
+    ):
+        judge = AutoLabelJudge(threshold=threshold)
+        tables = [{LOVED: letters[sample]} for sample in samples]
+        reading = run_program(judge.read("A mill.", "", [LOVED], ["cognitive"]), asker(tables))
+        assert reading.sentences[0].verdict == verdict
 
 
 def test_a_missing_answer_never_decides():
@@ -108,21 +97,9 @@ def test_auto_stands_beside_the_annotators_protocol(tmp_path, capsys):
     """Rows by threshold in Tables 3 and 5; the printed tables beside, with their source."""
     data = write_case(tmp_path / "data")
     with ScriptedLLM(script) as server:
-        words = [
-            "--llm",
-            "tiny",
-            "--judge",
-            "auto",
-            "tiered",
-            "--threshold",
-            "2",
-            "3",
-            "--concurrency",
-            "8",
-            "--base-url",
-            server.url,
-        ]
-        assert main(["--data", str(data), *words, "--out", str(tmp_path / "run")]) == 0
+        words = ["--llm", "tiny", "--judge", "auto", "tiered", "--threshold", "2", "3", "--concurrency", "8"]
+        words += ["--base-url", server.url, "--out", str(tmp_path / "run")]
+        assert main(["--data", str(data), *words]) == 0
         assert {task_of(asked.user) for asked in server.asked} >= {"type", "support", "tier", "check", "grounded"}
     f1 = pd.read_csv(tmp_path / "run" / "table3-detection.csv").set_index("method")
     for name in ("Auto (threshold = 2) (tiny)", "Auto (threshold = 3) (tiny)", "Tiered (threshold = 3) (tiny)"):
@@ -312,24 +289,26 @@ def test_the_evidence_of_any_judge_is_spans(tmp_path, capsys):
     assert "`spans` must have a voter that points at parts of a response" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_wrong_spans(tmp_path):
+    """One line that names the place; and so where labels are not what `label` wrote."""
+    for number, (spans, message) in enumerate(
         (
-            '{"turn_id": "7_en_0", "spans": [[5, 900]]}',
-            r"must lie in the response, from 0 to \d+. Got \[5, 900\] in row 1",
-        ),
-        ('{"turn_id": "7_en_0", "spans": [[5, 5]]}', "must lie in the response"),
-        ('{"turn_id": "7_en_0", "spans": 3}', "must be a list. Got 3 in row 1"),
-        ('{"spans": []}', "must name a turn_id in every row. Got none in row 1"),
-        ('{"turn_id": "nobody", "spans": []}', "must have rows of the turns that are measured"),
-    ],
-)
-def test_wrong_spans(tmp_path, content, message):
-    """One line that names the place."""
-    with pytest.raises(InputError, match=message) as error:
-        spans_of(tmp_path, content)
-    assert "\n" not in str(error.value)
+            ({"turn_id": "7_en_0", "spans": [[5, 900]]}, r"from 0 to \d+. Got \[5, 900\] in row 1"),
+            ({"turn_id": "7_en_0", "spans": [[5, 5]]}, "must lie in the response"),
+            ({"turn_id": "7_en_0", "spans": 3}, "must be a list. Got 3 in row 1"),
+            ({"spans": []}, "must name a turn_id in every row. Got none in row 1"),
+            ({"turn_id": "nobody", "spans": []}, "must have rows of the turns that are measured"),
+        )
+    ):
+        (tmp_path / str(number)).mkdir()
+        with pytest.raises(InputError, match=message) as error:
+            spans_of(tmp_path / str(number), json.dumps(spans))
+        assert "\n" not in str(error.value)
+    fine = {"sentences": [{"text": "x", "kind": None, "verdict": "fine", "votes": {}}]}
+    for row, message in (({}, "KeyError 'sentences' in row 1"), (fine, "KeyError 'fine' in row 1")):
+        (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n")
+        with pytest.raises(InputError, match=message):
+            read_labels(tmp_path)
 
 
 def run_folder(folder, f1, group="direct"):
@@ -360,20 +339,6 @@ def test_figure_12(tmp_path, capsys):
     assert "`method` must be one method of" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({}, "KeyError 'sentences' in row 1"),
-        ({"sentences": [{"text": "x", "kind": None, "verdict": "fine", "votes": {}}]}, "KeyError 'fine' in row 1"),
-    ],
-)
-def test_wrong_labels(tmp_path, row, message):
-    """Not what `label` wrote: the row is named."""
-    (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(InputError, match=message):
-        read_labels(tmp_path)
-
-
 SNOW, RAIN = "Snow fell.", "Rain fell."
 
 
@@ -381,20 +346,14 @@ def write_weather(folder, n=40):
     """Write dialogues about the weather, one turn each, in the published layout: snow is invented in every other."""
     folder.mkdir()
     dialogues, labels = [], {}
+    empty = ("cognitive", "irrelevant", "misleading", "speculative", "realiable", "unequivocal")
     for i in range(n):
         message = [RAIN, SNOW] if i % 2 else [RAIN]
         turn = f"<user> Day {i}? \n\n<assistant> {' '.join(message)}"
         row = {"id": f"{i}_en_0", "dialogue": turn, "current_turn": turn, "turn_index": 0, "reference": RAIN}
         dialogues.append(row)
-        empty = ("cognitive", "irrelevant", "misleading", "speculative", "realiable", "unequivocal")
-        none = {f"{name}_list": [] for name in empty}
-        lists = {
-            "factual_list": message,
-            "factual_hallu_list": message[1:],
-            "hallu_list": message[1:],
-            "sentence_label_dict": {},
-        }
-        labels[f"{i}_en_0"] = {**none, **lists}
+        lists = {"factual_list": message, "factual_hallu_list": message[1:], "hallu_list": message[1:]}
+        labels[f"{i}_en_0"] = {f"{name}_list": [] for name in empty} | lists | {"sentence_label_dict": {}}
     (folder / "dialogues.json").write_text(json.dumps(dialogues))
     (folder / "labels.json").write_text(json.dumps(labels))
     return folder

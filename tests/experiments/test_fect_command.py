@@ -257,7 +257,6 @@ def test_the_budget_stops_it_before_anything_is_written(claims, tmp_path, capsys
     ("words", "complaint"),
     [
         (["--prompt", "4d"], "`prompt` must be one of 3d, 3d-ttc, basic, basic-ttc, or a .toml file. Got '4d'."),
-        (["--runs", "0"], "`runs` must be 1 or more. Got 0."),
         (["--runs", "1000000000"], "`runs` must be at most 10,000. Got 1000000000."),
         (["--llm", "alpha"], "`llm` must name each LLM once. Got 'alpha' twice."),
         (["--temperature", "-1"], "`temperature` must be a number of at least 0. Got -1.0."),
@@ -287,23 +286,19 @@ def test_the_authors_file_is_read_as_it_is(tmp_path, data_home, capsys):
 
 
 def test_a_file_in_another_layout_is_named_by_its_option(tmp_path, capsys):
-    """The complaint is about --data."""
-    for name, content in (("a.csv", b"a,b\n1,2\n"), ("b.csv", b""), ("c.csv", b"source,claim\n\xff,x\n"), ("d", None)):
+    """The complaint is about --data; a claim without a label cannot be scored."""
+    labels = b"source,claim,label\na,b,1\nc,d,\n"
+    for content in (b"a,b\n1,2\n", b"", b"source,claim\n\xff,x\n", labels, None):
+        data = tmp_path / ("absent" if content is None else "claims.csv")
         if content is not None:
-            (tmp_path / name).write_bytes(content)
-        assert main(command(tmp_path / name, "http://127.0.0.1:9/v1", "--llm", "alpha")) == 2
+            data.write_bytes(content)
+        assert main(command(data, "http://127.0.0.1:9/v1", "--llm", "alpha")) == 2
         message = capsys.readouterr().err
         assert message.startswith("error: `data` must ")
         assert message.count("\n") == 1
+        if content is labels:
+            assert "must have a label, 0 or 1, in every row. Got 1 rows without" in message
     assert not (tmp_path / "fect").exists()
-
-
-def test_labels_are_needed(tmp_path, capsys):
-    """A claim without a label cannot be scored."""
-    data = tmp_path / "claims.csv"
-    data.write_text("source,claim,label\na,b,1\nc,d,\n", encoding="utf-8")
-    assert main(command(data, "http://127.0.0.1:9/v1", "--llm", "alpha")) == 2
-    assert "must have a label, 0 or 1, in every row. Got 1 rows without" in capsys.readouterr().err
 
 
 def write_votes(path, rows, voters=("mine",)):
@@ -316,9 +311,7 @@ def write_votes(path, rows, voters=("mine",)):
 
 def given(*columns):
     """Return the rows of a vote file on the six claims."""
-    return [
-        (i, label, votes) for i, (label, votes) in enumerate(zip(LABELS, zip(*columns, strict=True), strict=True), 1)
-    ]
+    return [(i, LABELS[i - 1], votes) for i, votes in enumerate(zip(*columns, strict=True), 1)]
 
 
 def fitted(folder):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deep.experiments.printed import load_steps, load_tag_judge, reworded
-from deep.experiments.probe._records import read_samples, write_samples
+from deep.experiments.probe._records import read_samples
 from deep.experiments.probe._runs import BUILDER_STEPS, JUDGE_STEPS
 from deep.experiments.stepwise import StepwiseJudge, check_claims, decompose
 from deep.judges import run_program
@@ -16,7 +16,7 @@ from tests.deep_commands import cognibench, probe
 from tests.deep_commands import prompts as prompts_main
 from tests.experiments.cognibench_case import COAL, HELLO, LOVED, MILL, NOBODY, VERDICTS, write_case
 from tests.experiments.probe_world import answer, parts, step_of, write_articles
-from tests.experiments.test_probe_measures import ANSWERS, samples
+from tests.experiments.test_probe_measures import ANSWERS, samples, write_samples
 from tests.prompt_pool.tiered_script import reply_of
 from tests.scripted_llm import Fault, ScriptedLLM
 
@@ -76,39 +76,33 @@ def test_the_measures_do_not_depend_on_the_words(tmp_path):
     pd.testing.assert_frame_equal(*tables)
 
 
-@pytest.mark.parametrize(
-    ("step", "text", "claims"),
-    [
-        ("decompose", "no list at all", "unparsable"),
-        ("decompose", "> It rained.", "unparsable"),
-        ("decompose", "<think>> no</think>\n> It rained.\nIt rained.\nRain fell.", ["It rained.", "Rain fell."]),
-    ],
-)
-def test_lists_of_segments(tmp_path, step, text, claims):
+def test_lists_of_segments(tmp_path):
     """A segment without an assertion, or no segment, is no claim; each line below a segment is one."""
     (tmp_path / "judge.toml").write_text(JUDGE)
     steps = load_steps(tmp_path / "judge.toml", JUDGE_STEPS)
-    result = run_program(reworded(decompose("It rained.", []), steps), lambda question: reply_of(text))
-    assert (result if isinstance(result, str) else [claim.text for claim in result]) == claims
+    for text, claims in {
+        "no list at all": "unparsable",
+        "> It rained.": "unparsable",
+        "<think>> no</think>\n> It rained.\nIt rained.\nRain fell.": ["It rained.", "Rain fell."],
+    }.items():
+        result = run_program(reworded(decompose("It rained.", []), steps), lambda _, text=text: reply_of(text))
+        assert (result if isinstance(result, str) else [claim.text for claim in result]) == claims
 
 
-@pytest.mark.parametrize(
-    ("said", "vote"),
-    [
-        ("FINAL OUTPUT:\n- It rained.", 1),
-        ("Thinking.\nFinal Output: It rained.", 1),
-        ("FINAL OUTPUT:\nNo relevant segments found.", 0),
-        ("I found nothing.", -1),
-    ],
-)
-def test_evidence_below_the_final_output(tmp_path, said, vote):
+def test_evidence_below_the_final_output(tmp_path):
     """None named is evidence that was not found; no such heading is no answer."""
     (tmp_path / "judge.toml").write_text(JUDGE)
     steps = load_steps(tmp_path / "judge.toml", JUDGE_STEPS)
-    replies = {"decompose": "> It rained.\nIt rained.", "find": said, "evaluate": "VERDICT: PASS"}
-    program = StepwiseJudge().program(Example("It rained. It hailed.", "It rained.", "1"))
-    judgment = run_program(reworded(program, steps), lambda question: reply_of(replies[question.step]))
-    assert judgment.vote == vote
+    for said, vote in {
+        "FINAL OUTPUT:\n- It rained.": 1,
+        "Thinking.\nFinal Output: It rained.": 1,
+        "FINAL OUTPUT:\nNo relevant segments found.": 0,
+        "I found nothing.": -1,
+    }.items():
+        replies = {"decompose": "> It rained.\nIt rained.", "find": said, "evaluate": "VERDICT: PASS"}
+        program = StepwiseJudge().program(Example("It rained. It hailed.", "It rained.", "1"))
+        judgment = run_program(reworded(program, steps), lambda asked, told=replies: reply_of(told[asked.step]))
+        assert judgment.vote == vote
 
 
 def test_a_list_that_is_cut_off_is_not_taken_for_whole(tmp_path):

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from deep.datasets import read_examples
 from deep.exceptions import InputError
-from deep.experiments.probe._content import (
-    ARTICLES_BY,
-    Rejected,
-    deal_tasks,
-    prompts,
-    read_insertions,
-    split_articles,
-)
+from deep.experiments.probe._content import ARTICLES_BY, Rejected, deal_tasks, prompts, read_insertions, split_articles
 from deep.experiments.probe._records import TASKS, Article, Sample, read_articles, read_samples
 from deep.experiments.probe._runs import voter_table
 from deep.experiments.stepwise import fenced_messages, read_list, read_verdict
@@ -255,14 +248,14 @@ def test_export_for_training(built, tmp_path, capsys):
     assert verdicts == {1: 30, 0: 30}
 
 
-@pytest.mark.parametrize("name", ["train.jsonl", "evaluation.jsonl"])
-def test_export_never_overwrites_the_benchmark(built, capsys, name):
+def test_export_never_overwrites_the_benchmark(built, capsys):
     """One line, and the file is what it was."""
-    file = built[0] / "bench" / name
-    before = file.read_bytes()
-    assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file)]) == 2
-    assert "`out` must not overwrite the benchmark" in capsys.readouterr().err
-    assert file.read_bytes() == before
+    for name in ("train.jsonl", "evaluation.jsonl"):
+        file = built[0] / "bench" / name
+        before = file.read_bytes()
+        assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file)]) == 2
+        assert "`out` must not overwrite the benchmark" in capsys.readouterr().err
+        assert file.read_bytes() == before
     assert main(["export-sft", "--data", str(built[0] / "bench"), "--out", str(file.with_suffix(".csv"))]) == 2
     assert "`out` must end in .jsonl" in capsys.readouterr().err
 
@@ -344,30 +337,32 @@ def as_reply(text):
     return SimpleNamespace(text=text, finish_reason="stop", refusal=None, model="m", tokens={})
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--consensus", "1.5", "`consensus` must lie in"),
-        ("--evaluation-share", "0", "`evaluation_share` must lie in"),
-        ("--attempts", "0", "`attempts` must be 1 or more"),
-        ("--evaluation-size", "0", "`evaluation_size` must be 1 or more"),
-        ("--llm", "m", "`llm` must name each LLM once. Got 'm' twice."),
-        ("--articles", "absent.jsonl", "`articles` must be readable. Got 'absent.jsonl': No such file"),
-        ("--articles", "absent.txt", "`articles` must be a CSV, JSON, JSONL or Parquet file"),
-        ("--tasks", "poetry", "`tasks` must be one of question_answering, style_transfer, summarization"),
-    ],
-)
-def test_wrong_options(tmp_path, capsys, option, value, message):
-    """One line, status 2."""
+def test_wrong_options(tmp_path, capsys):
+    """One line, status 2; a role without an LLM, or a verifier named twice, is one too."""
     write_articles(tmp_path / "articles.jsonl", 1)
-    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b"), "--llm", "m"]
-    assert main([*base, option, value]) == 2
-    assert message in capsys.readouterr().err
+    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b")]
+    for words, message in (
+        ("--llm m --consensus 1.5", "`consensus` must lie in"),
+        ("--llm m --evaluation-share 0", "`evaluation_share` must lie in"),
+        ("--llm m --attempts 0", "`attempts` must be 1 or more"),
+        ("--llm m --evaluation-size 0", "`evaluation_size` must be 1 or more"),
+        ("--llm m --llm m", "`llm` must name each LLM once. Got 'm' twice."),
+        ("--llm m --articles absent.jsonl", "`articles` must be readable. Got 'absent.jsonl': No such file"),
+        ("--llm m --articles absent.txt", "`articles` must be a CSV, JSON, JSONL or Parquet file"),
+        ("--llm m --tasks poetry", "`tasks` must be one of question_answering, style_transfer, summarization"),
+        ("", "`llm` must be given. Got none."),
+        ("--writer a", "`llm` must be given. Got none."),
+        ("--writer a --verifier b b", "`verifier` must name each LLM once. Got 'b' twice."),
+        ("--writer a --verifier b\nc", "`llm` must"),
+    ):
+        assert main([*base, *words.split(" ")] if words else base) == 2
+        assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
+def test_wrong_articles(tmp_path):
+    """The place is named; from CSV without ids, rows are numbered."""
+    path = tmp_path / "articles.jsonl"
+    for rows, message in (
         ([], "at least one row"),
         ([{"text": " "}], "`text` must be text"),
         ([{"body": "x"}], "`text` must be text. Got None in row 1"),
@@ -375,18 +370,10 @@ def test_wrong_options(tmp_path, capsys, option, value, message):
         ([{"text": "a  b"}, {"text": "a b"}], "`text` must be given once. Got the same in row 2 of"),
         ([{"text": "a\0"}], "without NUL"),
         ([{"text": "a", "task": "poetry"}], "`task` must be one of .* Got 'poetry' in row 1"),
-    ],
-)
-def test_wrong_articles(tmp_path, rows, message):
-    """The place is named."""
-    path = tmp_path / "articles.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        read_articles(path)
-
-
-def test_articles_from_csv(tmp_path):
-    """Without ids, rows are numbered."""
+    ):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with pytest.raises(InputError, match=message):
+            read_articles(path)
     path = tmp_path / "articles.csv"
     path.write_text("text\nIt rained.\nIt snowed.\n")
     assert read_articles(path) == [Article("1", "It rained."), Article("2", "It snowed.")]
@@ -443,23 +430,6 @@ def test_roles_apart_and_articles_by_task(tmp_path, capsys):
     samples = every_sample(tmp_path)
     assert Counter(sample.task for sample in samples if sample.article_id == "a0") == {"question_answering": 4}
     assert {c.passes for s in samples for claim in s.claims for c in claim.candidates} == {None, 1, 2}
-
-
-@pytest.mark.parametrize(
-    ("roles", "message"),
-    [
-        ([], "`llm` must be given. Got none."),
-        (["--writer", "a"], "`llm` must be given. Got none."),
-        (["--writer", "a", "--verifier", "b", "b"], "`verifier` must name each LLM once. Got 'b' twice."),
-        (["--writer", "a", "--verifier", "b\nc"], "`llm` must"),
-    ],
-)
-def test_wrong_roles(tmp_path, capsys, roles, message):
-    """A role without an LLM, or a verifier named twice, is one line."""
-    write_articles(tmp_path / "articles.jsonl", 1)
-    base = ["build", "--articles", str(tmp_path / "articles.jsonl"), "--out", str(tmp_path / "b")]
-    assert main([*base, *roles]) == 2
-    assert message in capsys.readouterr().err
 
 
 pieces = st.text("abc .,\n", min_size=0, max_size=12)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deep._util.files import write_json_lines
 from deep.experiments.probe._probe_measures import (
     EQUIVALENCE,
     SIMILAR,
@@ -20,15 +21,7 @@ from deep.experiments.probe._probe_measures import (
     match_claims,
     measure,
 )
-from deep.experiments.probe._records import (
-    FoundExcerpt,
-    GoldClaim,
-    Insertion,
-    Sample,
-    chats,
-    read_samples,
-    write_samples,
-)
+from deep.experiments.probe._records import FoundExcerpt, GoldClaim, Insertion, Sample, chats, read_samples
 from deep.experiments.stepwise import CheckedClaim, Claim, Excerpt
 from tests.deep_commands import probe as main
 from tests.experiments.probe_world import parts, step_of
@@ -57,6 +50,11 @@ def claim(response, words, label, *evidence):
     result = [Excerpt(e, place(SOURCE, e)) for e in evidence]
     kept = tuple(FoundExcerpt(e, 3 if label == "truth" else None, accepted=label == "truth") for e in result)
     return GoldClaim(words, words, place(response, words), label, kept)
+
+
+def write_samples(path, samples):
+    """Write samples as a build does."""
+    write_json_lines(path, (sample.to_row() for sample in samples))
 
 
 def samples():
@@ -103,12 +101,7 @@ def _decompose(texts):
 def _find(texts):
     if texts["claim"] == EXTRA:
         return Fault("refused")
-    quoted = {
-        WRITTEN.upper(): [WRITTEN],
-        WRITTEN: [WRITTEN],
-        SOLD: [SOLD, "It sold half a thousand."],
-        DREW: [DREW],
-    }
+    quoted = {WRITTEN.upper(): [WRITTEN], WRITTEN: [WRITTEN], SOLD: [SOLD, "It sold half a thousand."], DREW: [DREW]}
     return {"reasoning": "", "evidence": quoted.get(texts["claim"], [WRITTEN])}
 
 
@@ -287,26 +280,25 @@ def test_an_llm_that_cannot_compare_is_refused(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--match", "exact", "--match-llm", "a"], "`match_llm` must be given if `match` is semantic"),
-        (["--match-encoder", "a", "--match-llm", "a"], "give an encoder or an LLM. Got 'a'"),
-        (["--match-similarity", "0"], "`match_similarity` must lie in (0, 1]. Got 0.0"),
-        (["--match-encoder", "no/such/model"], "no/such/model"),
-        (["--match-llm", "m"], "`match_llm` must not be one of the measured LLMs. Got 'm'. Name one, or an encoder"),
-        ([], "`match_llm` must not be one of the measured LLMs. Got None, and no encoder is installed. Name one"),
-    ],
-)
-def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys, words, message):
+def test_wrong_options_of_matching(tmp_path, monkeypatch, capsys):
     """Each is one line before anything is asked; no LLM compares its own claims."""
     monkeypatch.setattr("deep.experiments.probe._probe_measures.installed_encoder", lambda: None)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     write_samples(tmp_path / "evaluation.jsonl", samples())
-    assert main(["eval", "--data", str(tmp_path), "--llm", "m", *words, "--out", str(tmp_path / "out")]) == 2
-    printed = capsys.readouterr().err
-    assert message in printed
-    assert printed.count("\n") == 1
+    measured = "`match_llm` must not be one of the measured LLMs."
+    for words, message in (
+        ("--match exact --match-llm a", "`match_llm` must be given if `match` is semantic"),
+        ("--match-encoder a --match-llm a", "give an encoder or an LLM. Got 'a'"),
+        ("--match-similarity 0", "`match_similarity` must lie in (0, 1]. Got 0.0"),
+        ("--match-encoder no/such/model", "no/such/model"),
+        ("--match-llm m", f"{measured} Got 'm'. Name one, or an encoder"),
+        ("", f"{measured} Got None, and no encoder is installed. Name one"),
+    ):
+        base = ["eval", "--data", str(tmp_path), "--llm", "m", "--out", str(tmp_path / "out")]
+        assert main([*base, *words.split()]) == 2
+        printed = capsys.readouterr().err
+        assert message in printed
+        assert printed.count("\n") == 1
 
 
 def values_of(sample, observed):
@@ -472,30 +464,25 @@ def test_samples_survive_the_file(tmp_path):
     assert examples[0].claim == RESPONSE
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_wrong_row_is_named(tmp_path, capsys):
+    """One line with the place, status 2, nothing written."""
+    path = tmp_path / "evaluation.jsonl"
+    odd = {"claim": "x", "segment": "Ann", "start": 1, "end": 4, "label": "truth", "evidence": []}
+    for change, message in (
         ({"task": "poetry"}, "`task` must be one of"),
         ({"complexity": 4}, "`complexity` must be 0, 1, 2 or 3"),
         ({"claims": [{"claim": "x"}]}, "`data` must hold samples"),
-        (
-            {"claims": [{"claim": "x", "segment": "Ann", "start": 1, "end": 4, "label": "truth", "evidence": []}]},
-            "enclose",
-        ),
+        ({"claims": [odd]}, "enclose"),
         ({"insertions": [{"fact": "x", "text": "", "start": 0, "end": 0}]}, "enclose"),
         ({"source": None, "insertions": 3}, "`data` must hold samples"),
-    ],
-)
-def test_a_wrong_row_is_named(tmp_path, capsys, change, message):
-    """One line with the place, status 2, nothing written."""
-    path = tmp_path / "evaluation.jsonl"
-    path.write_text(json.dumps({**samples()[0].to_row(), **change}) + "\n", encoding="utf-8")
-    assert main(["eval", "--data", str(path), "--llm", "m", "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert "in row 1 of" in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    ):
+        path.write_text(json.dumps({**samples()[0].to_row(), **change}) + "\n", encoding="utf-8")
+        assert main(["eval", "--data", str(path), "--llm", "m", "--out", str(tmp_path / "out")]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert "in row 1 of" in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "out").exists()
 
 
 def test_the_words_of_matching_are_those_that_a_ledger_holds():

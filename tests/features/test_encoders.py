@@ -462,15 +462,17 @@ def test_a_decoder_is_given_something_to_pad_with(tmp_path):
 
 def test_positions_of_the_roberta_family(tmp_path):
     """Its positions start behind the padding token's id, so two fewer tokens fit; no limit known means 512."""
-    from deep.integrations.encoders._network import _config_limits, _tokenizer_limits
+    from deep.integrations.encoders._network import _limit
 
     save_tokenizer(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    assert _tokenizer_limits(tmp_path, tokenizer) == [64]
 
     class Config:
         max_position_embeddings, pad_token_id = 514, 1
 
-    assert _config_limits(Config) == [512]
+    assert _limit(Config, tokenizer, tmp_path, None, None) == 64  # by the tokenizer
+    tokenizer.model_max_length = 10**9
+    assert _limit(Config, tokenizer, tmp_path, None, None) == 512
     Config.max_position_embeddings = None
-    assert _config_limits(Config) == [512]
+    assert _limit(Config, tokenizer, tmp_path, None, None) == 512
+    assert _limit(Config, tokenizer, tmp_path, 2048, None) == 2048  # positions are relative

@@ -1,8 +1,12 @@
 """A model of lexical checks, one of a judge that asks an LLM, and texts, for the tests of all integrations."""
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 from deep import Example, ask
 from deep.asking import AskOptions, TextScorer
@@ -48,3 +52,17 @@ def asking_scorer(url: str, ledger: Path) -> TextScorer:
     strict = PromptJudge(load_prompt("deep-strict-steps")).voter("tiny")
     options = AskOptions(ledger=str(ledger), base_url=url, max_attempts=1, backoff=0.0)
     return TextScorer(model_of(strict, LEXICAL["numbers"]().voter()), options)
+
+
+@contextmanager
+def collecting(
+    handler: type[BaseHTTPRequestHandler], host: str = "127.0.0.1", **more: object
+) -> Iterator[ThreadingHTTPServer]:
+    """Serve on loopback, and yield the server: its ``seen`` is for what the handler keeps."""
+    with ThreadingHTTPServer((host, 0), handler) as server:
+        vars(server).update(more, seen=[])
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(300)

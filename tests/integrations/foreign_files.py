@@ -1,5 +1,7 @@
 """Files as other tools write them, made by hand in their published layouts: a name, a content, and what it holds."""
 
+import csv
+import io
 import json
 
 RAIN, SNOW = "It rained for 3 days in May.", "Snow fell on 2 nights."
@@ -10,10 +12,7 @@ TEXTS = [
     (SNOW, "No snow fell."),
 ]
 RIGHT = [1, 0, 1, 0]
-
-
-def _json(value):
-    return json.dumps(value)
+ITEMS = [(n, source, claim, right) for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))]
 
 
 def _lines(rows):
@@ -21,9 +20,6 @@ def _lines(rows):
 
 
 def _csv(header, rows):
-    import csv
-    import io
-
     out = io.StringIO()
     csv.writer(out).writerows([header, *rows])
     return out.getvalue()
@@ -31,153 +27,79 @@ def _csv(header, rows):
 
 def promptfoo():
     """Write `promptfoo eval --output results.json`."""
-    rows = [
-        {
-            "promptIdx": 0,
-            "testIdx": n,
-            "provider": {"id": "openai:gpt-4o-mini", "label": ""},
-            "prompt": {"raw": f"Summarise {source}", "label": "Summarise {{context}}"},
-            "vars": {"context": source},
-            "response": {"output": claim, "tokenUsage": {"total": 9}},
-            "success": bool(right),
-            "score": right,
-            "failureReason": 0,
-            "latencyMs": 12,
-            "gradingResult": {
-                "pass": bool(right),
-                "score": right,
-                "reason": "All assertions passed",
-                "componentResults": [
-                    {
-                        "pass": bool(right),
-                        "score": 0.9 if right else 0.2,
-                        "reason": "as the source",
-                        "assertion": {"type": "llm-rubric", "value": "true to the source"},
-                    },
-                    {
-                        "pass": n != 1,
-                        "score": int(n != 1),
-                        "reason": "",
-                        "assertion": {"type": "contains", "value": "a"},
-                    },
-                ],
-            },
-        }
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-    ]
+    rows = []
+    for n, source, claim, right in ITEMS:
+        rubric = {"type": "llm-rubric", "value": "true to the source"}
+        parts = [
+            {"pass": bool(right), "score": 0.9 if right else 0.2, "reason": "as the source", "assertion": rubric},
+            {"pass": n != 1, "score": int(n != 1), "reason": "", "assertion": {"type": "contains", "value": "a"}},
+        ]
+        graded = {"pass": bool(right), "score": right, "reason": "All assertions passed", "componentResults": parts}
+        asked = {"raw": f"Summarise {source}", "label": "Summarise {{context}}"}
+        row = {"promptIdx": 0, "testIdx": n, "provider": {"id": "openai:gpt-4o-mini", "label": ""}, "prompt": asked}
+        row |= {"vars": {"context": source}, "response": {"output": claim, "tokenUsage": {"total": 9}}}
+        row |= {"success": bool(right), "score": right, "failureReason": 0, "latencyMs": 12, "gradingResult": graded}
+        rows.append(row)
     rows[3] |= {"gradingResult": None, "failureReason": 2, "response": {"error": "timeout"}}
-    return _json(
-        {"evalId": "eval-1", "results": {"version": 3, "prompts": [], "stats": {}, "results": rows}, "config": {}}
-    )
+    results = {"version": 3, "prompts": [], "stats": {}, "results": rows}
+    return json.dumps({"evalId": "eval-1", "results": results, "config": {}})
 
 
 def deepeval():
     """Write `.deepeval/.latest_test_run.json`."""
-    cases = [
-        {
-            "name": f"test_case_{n}",
-            "input": "How was the weather?",
-            "actualOutput": claim,
-            "retrievalContext": [source, "Another text."],
-            "success": bool(right),
-            "metricsData": [
-                {
-                    "name": "Faithfulness",
-                    "threshold": 0.7,
-                    "success": bool(right),
-                    "score": 0.75 if right else 0.5,
-                    "reason": "because",
-                    "strictMode": False,
-                    "evaluationModel": "gpt-4o",
-                },
-                {"name": "Hallucination", "threshold": 0.5, "strictMode": False}
-                | ({"error": "rate limit"} if n == 2 else {"success": n < 2, "score": 0.0 if n < 2 else 1.0}),
-            ],
-            "order": n,
-        }
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-    ]
-    return _json(
-        {"testFile": "test_weather.py", "testCases": cases, "conversationalTestCases": [], "metricsScores": []}
-    )
+    cases = []
+    for n, source, claim, right in ITEMS:
+        faithful = {"name": "Faithfulness", "threshold": 0.7, "success": bool(right), "score": 0.75 if right else 0.5}
+        faithful |= {"reason": "because", "strictMode": False, "evaluationModel": "gpt-4o"}
+        ended = {"error": "rate limit"} if n == 2 else {"success": n < 2, "score": 0.0 if n < 2 else 1.0}
+        metrics = [faithful, {"name": "Hallucination", "threshold": 0.5, "strictMode": False} | ended]
+        case = {"name": f"test_case_{n}", "input": "How was the weather?", "actualOutput": claim, "order": n}
+        case |= {"retrievalContext": [source, "Another text."], "success": bool(right), "metricsData": metrics}
+        cases.append(case)
+    run = {"testFile": "test_weather.py", "testCases": cases, "conversationalTestCases": [], "metricsScores": []}
+    return json.dumps(run)
 
 
 def lm_eval():
     """Write what `lm_eval --log_samples` leaves: samples_TASK_TIME.jsonl, here with two filters."""
-    return _lines(
-        {
-            "doc_id": n,
-            "doc": {"passage": source, "question": claim},
-            "target": "yes" if right else "no",
-            "arguments": {"gen_args_0": {"arg_0": f"{source} {claim}", "arg_1": {}}},
-            "resps": [["yes"]],
-            "filtered_resps": ["yes"],
-            "filter": name,
-            "metrics": ["exact_match"],
-            "doc_hash": "0",
-            "prompt_hash": "1",
-            "target_hash": "2",
-            "exact_match": float(right if name == "strict" else n != 1),
-        }
-        for name in ("strict", "flexible")
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-    )
+    rows = []
+    for name in ("strict", "flexible"):
+        for n, source, claim, right in ITEMS:
+            asked = {"gen_args_0": {"arg_0": f"{source} {claim}", "arg_1": {}}}
+            row = {"doc_id": n, "doc": {"passage": source, "question": claim}, "target": "yes" if right else "no"}
+            row |= {"arguments": asked, "resps": [["yes"]], "filtered_resps": ["yes"], "filter": name}
+            row |= {"metrics": ["exact_match"], "doc_hash": "0", "prompt_hash": "1", "target_hash": "2"}
+            rows.append(row | {"exact_match": float(right if name == "strict" else n != 1)})
+    return _lines(rows)
 
 
 def ragas():
     """Write `result.to_pandas().to_csv()`: the contexts are the text of a Python list."""
-    header = ["", "user_input", "retrieved_contexts", "response", "reference", "faithfulness", "answer_relevancy"]
+    header = ["row", "user_input", "retrieved_contexts", "response", "reference", "faithfulness", "answer_relevancy"]
     rows = [
         [n, "How was it?", f"['{source}', 'Another text.']", claim, "?", 1.0 if right else 0.25, 0.9 - n / 10]
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
+        for n, source, claim, right in ITEMS
     ]
-    return _csv(["row", *header[1:]], rows)
+    return _csv(header, rows)
 
 
 def langfuse_traces():
     """Write traces of the public API, scores among them."""
-    return _json(
-        [
-            {
-                "id": f"trace-{n}",
-                "timestamp": "2026-11-01T00:00:00Z",
-                "name": "rag",
-                "sessionId": f"s{n // 2}",
-                "input": {"question": "How was it?", "context": source},
-                "output": claim,
-                "scores": [
-                    {
-                        "id": "x",
-                        "name": "grounded",
-                        "value": right,
-                        "dataType": "BOOLEAN",
-                        "source": "EVAL",
-                        "comment": "ok",
-                    }
-                    | {"stringValue": str(bool(right))},
-                    {"id": "y", "name": "quality", "value": 0.3 * n, "dataType": "NUMERIC", "source": "API"},
-                ],
-                "observations": [],
-            }
-            for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-        ]
-    )
+    rows = []
+    for n, source, claim, right in ITEMS:
+        grounded = {"id": "x", "name": "grounded", "value": right, "dataType": "BOOLEAN", "source": "EVAL"}
+        grounded |= {"comment": "ok", "stringValue": str(bool(right))}
+        quality = {"id": "y", "name": "quality", "value": 0.3 * n, "dataType": "NUMERIC", "source": "API"}
+        row = {"id": f"trace-{n}", "timestamp": "2026-11-01T00:00:00Z", "name": "rag", "sessionId": f"s{n // 2}"}
+        row |= {"input": {"question": "How was it?", "context": source}, "output": claim}
+        rows.append(row | {"scores": [grounded, quality], "observations": []})
+    return json.dumps(rows)
 
 
 def langfuse_scores():
     """Write the table of scores, exported as CSV."""
-    header = [
-        "id",
-        "timestamp",
-        "source",
-        "name",
-        "dataType",
-        "value",
-        "stringValue",
-        "comment",
-        "traceId",
-        "observationId",
-    ]
+    header = ["id", "timestamp", "source", "name", "dataType", "value", "stringValue", "comment"]
+    header += ["traceId", "observationId"]
     rows = [
         [f"{name}-{n}", "2026-11-01", source, name, "BOOLEAN", value, str(bool(value)), "", f"trace-{n}", ""]
         for n, right in enumerate(RIGHT)
@@ -192,7 +114,7 @@ def langsmith():
     header += ["feedback.correct", "feedback.concise", "execution_time", "example_id", "id"]
     rows = [
         ["How was it?", source, claim, "", "?", right, 0.5 * (n % 3), 1.2, f"ex-{n}", f"run-{n}"]
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
+        for n, source, claim, right in ITEMS
     ]
     return _csv(header, rows)
 
@@ -200,158 +122,89 @@ def langsmith():
 def openai_batch():
     """Write the output of the Batch API: replies in words, one refused by the server."""
     replies = ["Yes", "The claim is not supported.\n\nVERDICT: inconsistent", '{"verdict": "consistent"}', None]
-    return _lines(
-        {
-            "id": f"batch_req_{n}",
-            "custom_id": f"item-{n}",
-            "response": None
-            if message is None
-            else {
-                "status_code": 200,
-                "request_id": "r",
-                "body": {
-                    "id": "c",
-                    "object": "chat.completion",
-                    "model": "gpt-4o-mini-2024-07-18",
-                    "choices": [
-                        {"index": 0, "message": {"role": "assistant", "content": message}, "finish_reason": "stop"}
-                    ],
-                },
-            },
-            "error": {"code": "batch_expired", "message": "not in time"} if message is None else None,
-        }
-        for n, message in enumerate(replies)
-    )
+    rows = []
+    for n, message in enumerate(replies):
+        row = {"id": f"batch_req_{n}", "custom_id": f"item-{n}", "response": None, "error": None}
+        if message is None:
+            row["error"] = {"code": "batch_expired", "message": "not in time"}
+        else:
+            said = {"index": 0, "message": {"role": "assistant", "content": message}, "finish_reason": "stop"}
+            body = {"id": "c", "object": "chat.completion", "model": "gpt-4o-mini-2024-07-18", "choices": [said]}
+            row["response"] = {"status_code": 200, "request_id": "r", "body": body}
+        rows.append(row)
+    return _lines(rows)
 
 
 def prodigy():
     """Write `prodigy db-out`, of two people, one of whom skips an item."""
-    return _lines(
-        {
-            "text": claim,
-            "meta": {"source": source},
-            "_input_hash": 100 + n,
-            "_task_hash": 200 + n,
-            "_is_binary": True,
-            "_view_id": "classification",
-            "answer": "ignore" if (who, n) == ("bob", 3) else "accept" if right else "reject",
-            "_timestamp": 1700000000,
-            "_annotator_id": f"weather-{who}",
-            "_session_id": f"weather-{who}",
-        }
-        for who in ("ann", "bob")
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-    )
+    rows = []
+    for who in ("ann", "bob"):
+        for n, source, claim, right in ITEMS:
+            answer = "ignore" if (who, n) == ("bob", 3) else "accept" if right else "reject"
+            row = {"text": claim, "meta": {"source": source}, "_input_hash": 100 + n, "_task_hash": 200 + n}
+            row |= {"_is_binary": True, "_view_id": "classification", "answer": answer, "_timestamp": 1700000000}
+            rows.append(row | {"_annotator_id": f"weather-{who}", "_session_id": f"weather-{who}"})
+    return _lines(rows)
 
 
 def doccano():
     """Write a project of text classification, the annotations of one person."""
     return _lines(
         {"id": 7 + n, "text": claim, "source": source, "label": ["yes" if right else "no"], "Comments": []}
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
+        for n, source, claim, right in ITEMS
     )
 
 
 def label_studio():
     """Write a project exported as JSON: two people, one annotation cancelled."""
-    return _json(
-        [
-            {
-                "id": 50 + n,
-                "data": {"source": source, "claim": claim},
-                "annotations": [
-                    {
-                        "id": 1,
-                        "completed_by": {"id": who, "email": f"p{who}@x.org"},
-                        "was_cancelled": (who, n) == (2, 3),
-                        "result": [
-                            {
-                                "from_name": "verdict",
-                                "to_name": "claim",
-                                "type": "choices",
-                                "value": {"choices": ["holds" if right else "does not hold"]},
-                            }
-                        ],
-                    }
-                    for who in (1, 2)
-                ],
-                "predictions": [],
-                "total_annotations": 2,
-            }
-            for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
+    tasks = []
+    for n, source, claim, right in ITEMS:
+        chosen = {"from_name": "verdict", "to_name": "claim", "type": "choices"}
+        chosen["value"] = {"choices": ["holds" if right else "does not hold"]}
+        given = [
+            {"id": 1, "completed_by": {"id": who, "email": f"p{who}@x.org"}, "result": [chosen]}
+            | {"was_cancelled": (who, n) == (2, 3)}
+            for who in (1, 2)
         ]
-    )
+        task = {"id": 50 + n, "data": {"source": source, "claim": claim}, "annotations": given}
+        tasks.append(task | {"predictions": [], "total_annotations": 2})
+    return json.dumps(tasks)
 
 
 def argilla():
     """Write `dataset.records.to_json(...)` of Argilla 2."""
-    return _json(
-        [
-            {
-                "id": f"r{n}",
-                "status": "completed",
-                "_server_id": "0-1",
-                "fields": {"source": source, "claim": claim},
-                "metadata": {},
-                "vectors": {},
-                "suggestions": {},
-                "responses": {"verdict": [{"value": "yes" if right else "no", "user_id": who} for who in ("u1", "u2")]},
-            }
-            for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-        ]
-    )
+    records = []
+    for n, source, claim, right in ITEMS:
+        said = [{"value": "yes" if right else "no", "user_id": who} for who in ("u1", "u2")]
+        record = {"id": f"r{n}", "status": "completed", "_server_id": "0-1", "metadata": {}, "vectors": {}}
+        record |= {"fields": {"source": source, "claim": claim}, "suggestions": {}, "responses": {"verdict": said}}
+        records.append(record)
+    return json.dumps(records)
 
 
 def inspect_log():
     """Write a log of Inspect as JSON: two graders, one of them a person."""
-    samples = [
-        {
-            "id": f"s{n}",
-            "epoch": 1,
-            "input": f"Summarise: {source}",
-            "target": "",
-            "metadata": {"source": source},
-            "output": {
-                "model": "m",
-                "choices": [{"message": {"role": "assistant", "content": claim}}],
-                "completion": claim,
-            },
-            "scores": {
-                "strict": {"value": "C" if n != 1 else "P", "explanation": "seen", "metadata": {}},
-                "human": {"value": "C" if right else "I"},
-            },
-        }
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-    ]
-    return _json(
-        {
-            "version": 2,
-            "status": "success",
-            "eval": {"task": "weather", "model": "m", "eval_id": "e"},
-            "samples": samples,
-        }
-    )
+    samples = []
+    for n, source, claim, right in ITEMS:
+        said = {"model": "m", "choices": [{"message": {"role": "assistant", "content": claim}}], "completion": claim}
+        strict = {"value": "C" if n != 1 else "P", "explanation": "seen", "metadata": {}}
+        sample = {"id": f"s{n}", "epoch": 1, "input": f"Summarise: {source}", "target": "", "output": said}
+        sample |= {"metadata": {"source": source}, "scores": {"strict": strict, "human": {"value": "IC"[right]}}}
+        samples.append(sample)
+    about = {"task": "weather", "model": "m", "eval_id": "e"}
+    return json.dumps({"version": 2, "status": "success", "eval": about, "samples": samples})
 
 
 def mturk():
     """Write the results of a batch: a column for each choice; one assignment was rejected."""
-    header = [
-        "HITId",
-        "HITTypeId",
-        "Title",
-        "AssignmentId",
-        "WorkerId",
-        "AssignmentStatus",
-        "Input.source",
-        "Input.claim",
-    ]
-    header += ["Answer.verdict.yes", "Answer.verdict.no", "Approve", "Reject"]
+    header = ["HITId", "HITTypeId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus"]
+    header += ["Input.source", "Input.claim", "Answer.verdict.yes", "Answer.verdict.no", "Approve", "Reject"]
     rows = [
         [
             *(f"H{n}", "T", "Check", f"A{n}{who}", who, "Rejected" if (n, who) == (3, "W2") else "Approved"),
             *(source, claim, str(bool(right)).lower(), str(not right).lower(), "x", ""),
         ]
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
+        for n, source, claim, right in ITEMS
         for who in ("W1", "W2")
     ]
     return _csv(header, rows)
@@ -359,10 +212,7 @@ def mturk():
 
 def table():
     """Write a CSV whose columns have names of its own."""
-    rows = [
-        [f"q{n}", source, claim, "pass" if right else "fail", right, 0.01 * n]
-        for n, ((source, claim), right) in enumerate(zip(TEXTS, RIGHT, strict=True))
-    ]
+    rows = [[f"q{n}", source, claim, "pass" if r else "fail", r, 0.01 * n] for n, source, claim, r in ITEMS]
     return _csv(["id", "article", "summary", "judge_passed", "human_passed", "cost"], rows)
 
 

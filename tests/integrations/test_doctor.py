@@ -129,22 +129,19 @@ def test_grades_and_words_that_need_a_meaning(doctor, tmp_path, capsys):
     assert result["next"] == []
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_file_of_no_use_says_why(doctor):
+    """In the words of the command that would refuse it; nothing is advised that would fail."""
+    for content, message in (
         ("", "must be files that are not empty"),
         ("a,b\n1,2,3\n", "must have as many cells as columns"),
         ("alpha,beta\nwords,others\n", "Say which column is which, for instance: --source"),
         ("dataset,item_id,Label,j0\nd,a,1,1\n", "which may be the column 'label'"),
         ("source,claim\n,a\n,b\n", "must have a source and a claim in every row"),
-    ],
-)
-def test_a_file_of_no_use_says_why(doctor, content, message):
-    """In the words of the command that would refuse it; nothing is advised that would fail."""
-    result = doctor(broken=content, status=1)
-    assert [file["kind"] for file in result["files"]] == ["unusable"]
-    assert message in said(result, "facts")
-    assert result["next"] == []
+    ):
+        result = doctor(broken=content, status=1)
+        assert [file["kind"] for file in result["files"]] == ["unusable"]
+        assert message in said(result, "facts")
+        assert result["next"] == []
 
 
 def test_answers_of_another_tool_that_failed_are_counted(tmp_path, capsys):

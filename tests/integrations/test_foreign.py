@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -115,16 +116,10 @@ def test_a_declared_scale_makes_a_column_a_grader(tmp_path):
     path.write_text("id,is_factual,rouge,bart,wrong\na,1,31.5,-1,0.1\nb,0,20,-4,0.9\nc,1,44,-9,0.4\n")
     scales = "rou*=0-100", "bart=-5..0", "wrong=1..0"
     result = read_foreign([path], ForeignOptions(scale=scales))
-    assert {name: str(scale) for name, scale in result.scales.items()} == {
-        "bart": "-5..0",
-        "rouge": "0-100",
-        "wrong": "1-0",
-    }
-    assert result.votes().answers.T.tolist() == [
-        [0.8, pytest.approx(0.2), pytest.approx(math.nan, nan_ok=True)],
-        [0.315, 0.2, 0.44],
-        [0.9, pytest.approx(0.1), 0.6],
-    ]
+    told = {name: str(scale) for name, scale in result.scales.items()}
+    assert told == {"bart": "-5..0", "rouge": "0-100", "wrong": "1-0"}
+    grades = [[0.8, 0.2, math.nan], [0.315, 0.2, 0.44], [0.9, 0.1, 0.6]]
+    assert pytest.approx(np.array(grades), nan_ok=True) == result.votes().answers.T
     assert [row["bart"].reason for row in result.judgments] == [None, None, "unparsable"]
     result.write(out)
     table = read_votes([out], scales=dict(scale.split("=") for scale in scales))
@@ -134,16 +129,10 @@ def test_a_declared_scale_makes_a_column_a_grader(tmp_path):
 
 
 def test_words_without_a_meaning_are_asked_for(tmp_path):
-    """With how often each is said."""
-    path = write(tmp_path, "project.json")
-    with pytest.raises(
-        InputError, match=r"^`yes` and `no` must say .* Got 'holds' \(4\), 'does not hold' \(3\)\. Name"
-    ):
-        read_foreign([path])
-
-
-def test_words_of_verdicts_are_known(tmp_path):
-    """In any case, in a table without a tool's marks."""
+    """With how often each is said; words of verdicts are known, in any case, without a tool's marks."""
+    asked = r"^`yes` and `no` must say .* Got 'holds' \(4\), 'does not hold' \(3\)\. Name"
+    with pytest.raises(InputError, match=asked):
+        read_foreign([write(tmp_path, "project.json")])
     path = tmp_path / "words.csv"
     path.write_text("item_id,a,b\n1,SUPPORTED,faithful\n2,NOT SUPPORTED,unfaithful\n3,UNSUPPORTED,\n")
     assert read_foreign([path]).votes().votes.T.tolist() == [[1, 0, 0], [1, 0, -1]]
@@ -215,65 +204,37 @@ def test_texts_alone_lead_to_judges(tmp_path, capsys, monkeypatch):
     assert [one.label for one in read_examples("train.votes.examples.jsonl")] == RIGHT
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (
-            "x.csv",
-            "alpha,beta\nsome words of a text,others\n",
-            r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say",
-        ),
+def test_what_is_none_of_them_is_refused_in_one_line(tmp_path, capsys):
+    """It says what was looked for, and how to map columns; what lm-eval writes beside its samples holds no items."""
+    looked = r"; Mechanical Turk batch \(CSV\); .* or a table .* with 'alpha', 'beta'\. Say"
+    other = r"^`files` must be files that end in \.eval, \.csv, .*\. Got '.*x\.txt', another kind of file\."
+    results = json.dumps({"results": {"acc": 0.6}, "pretty_env_info": "x" * 300})
+    for name, content, message in (
+        ("x.csv", "alpha,beta\nsome words of a text,others\n", looked),
         ("x.json", '{"a": {"b": 1}}', r"Got '.*x\.json' with 'a'\. That is one object\. Give a file"),
-        (
-            "x.txt",
-            "words",
-            r"^`files` must be files that end in \.eval, \.csv, .*\. Got '.*x\.txt', another kind of file\.",
-        ),
+        ("x.json", results, r"That is one object. Give a file with a record for each item \(lm-eval: samples_"),
+        ("x.txt", "words", other),
         ("x.json", "{broken", r"`files` must hold a JSON object a line"),
-    ],
-)
-def test_what_is_none_of_them_is_refused_in_one_line(name, content, message, tmp_path, capsys):
-    """It says what was looked for, and how to map columns."""
-    path = tmp_path / name
-    path.write_text(content)
-    with pytest.raises(InputError, match=message):
-        read_foreign([path])
-    assert data(["from", str(path), "--out", str(tmp_path / "v.parquet")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not (tmp_path / "v.parquet").exists()
+    ):
+        path = tmp_path / name
+        path.write_text(content)
+        with pytest.raises(InputError, match=message):
+            read_foreign([path])
+        assert data(["from", str(path), "--out", str(tmp_path / "v.parquet")]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+        assert not (tmp_path / "v.parquet").exists()
 
 
 def test_the_likeliest_choice_is_the_claim(tmp_path):
     """lm-eval keeps a log-likelihood a choice where a task is of multiple choice, and no text of an answer."""
-    rows = [
-        {
-            "doc_id": n,
-            "doc": {"passage": "It rained.", "label": 1},
-            "target": "1",
-            "arguments": {
-                f"gen_args_{at}": {"arg_0": "Did it rain?", "arg_1": f" {word}"}
-                for at, word in enumerate(("no", "yes"))
-            },
-            "resps": [[["-0.9", "False"]], [["-0.2", "False"]]],
-            "filtered_resps": [["-0.9", "False"], ["-0.2", "False"]] if n else [[-0.1, True], [-2.5, False]],
-            "filter": "none",
-            "acc": float(n),
-        }
-        for n in range(2)
-    ]
+    words = {f"gen_args_{at}": {"arg_0": "Did it rain?", "arg_1": f" {word}"} for at, word in enumerate(("no", "yes"))}
+    row = {"doc": {"passage": "It rained.", "label": 1}, "target": "1", "arguments": words, "filter": "none"}
+    row["resps"] = [[["-0.9", "False"]], [["-0.2", "False"]]]
+    kept = [[-0.1, True], [-2.5, False]], [["-0.9", "False"], ["-0.2", "False"]]
+    rows = [row | {"doc_id": n, "filtered_resps": kept[n], "acc": float(n)} for n in range(2)]
     path = tmp_path / "samples_rain_2026-11-29T06-36-42.955934.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert [one.claim for one in read_foreign([path]).examples] == ["no", "yes"]
     with pytest.raises(InputError, match=r"`out` must end in \.parquet"):
         read_foreign([path]).write(tmp_path / "x.csv")
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_object_is_no_table(tmp_path):
-    """What lm-eval writes beside its samples holds no items, so no column of it is proposed."""
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps({"results": {"acc": 0.6}, "pretty_env_info": "x" * 300}), encoding="utf-8")
-    with pytest.raises(
-        InputError, match=r"That is one object. Give a file with a record for each item \(lm-eval: samples_"
-    ):
-        read_foreign([path])

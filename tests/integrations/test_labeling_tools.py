@@ -86,27 +86,21 @@ def test_tasks_of_label_studio(tmp_path):
     assert votes.item_ids.tolist() == ["7", "8", "9"]
 
 
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
+def test_what_is_no_export_is_one_line(tmp_path):
+    """An answer without a meaning is never a vote."""
+    twice = r"one answer per person and item\. Got 'not' and 'supported' of 'u'"
+    for records, message in (
         ([argilla("a", ("u", "maybe"))], r"^`yes` and `no` must say what the answers mean\. Got 'maybe' \(1\)"),
-        (
-            [argilla("a", ("u", "not"), ("u", "supported"))],
-            r"one answer per person and item\. Got 'not' and 'supported' of 'u'",
-        ),
+        ([argilla("a", ("u", "not"), ("u", "supported"))], twice),
         ([argilla("\ud800", ("u", "not"))], r"items in plain text, .* Got '\\ud800'"),
         ([task(1, (1, "not"), (1, "supported"))], "one answer per person and item"),
         ([argilla("a", ("u", "not")), argilla("b", ("u", {"a": 1}))], "must say what the answers mean"),
         ("[", "must hold a JSON object a line"),
         ("[" * 100_000, "`files` must"),
-    ],
-)
-def test_what_is_no_export_is_one_line(records, message, tmp_path):
-    """An answer without a meaning is never a vote."""
-    path = saved(tmp_path / "p.json", records)
-    with pytest.raises(InputError, match=message) as caught:
-        read(path)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            read(saved(tmp_path / "p.json", records))
+        assert "\n" not in str(caught.value)
 
 
 def test_an_item_that_comes_twice_is_told_apart(tmp_path):
@@ -116,14 +110,10 @@ def test_an_item_that_comes_twice_is_told_apart(tmp_path):
     assert (votes.item_ids.tolist(), votes.document_ids.tolist()) == (["a", "a#2"], ["a", "a"])
 
 
+KEYS = ["id", "responses", "annotations", "result", "verdict", "completed_by"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["id", "responses", "annotations", "result", "verdict", "completed_by"]), inner
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner),
     max_leaves=8,
 )
 

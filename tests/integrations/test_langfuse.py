@@ -1,28 +1,17 @@
 """Langfuse: scores as the real client sends them to a server on loopback, each known again by its id."""
 
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 
 import pytest
 
 from deep.asking import TextScorer
-from deep.features.lexical import LEXICAL
 from deep.integrations.committee import Verdict
-from deep.model import fit
-from deep.records import VoteMatrix
-from tests.model.fitted import small_votes
+from tests.integrations.case import collecting, lexical_model
 
 SOURCE = "Rain fell on Monday. The river rose by 14 centimetres."
 TRACE = "0af7651916cd43dd8448eb211c80319c"
-
-
-def checks_model(names=("coverage", "dates", "numbers"), other=()):
-    """Return a stack of lexical checks."""
-    made = [*(LEXICAL[name]().voter() for name in names), *other]
-    votes = small_votes(n_voters=len(made))
-    return fit(VoteMatrix(votes.votes, votes.item_ids, made, votes.datasets, votes.labels), ensembler="Stack")
 
 
 class Recorder(BaseHTTPRequestHandler):
@@ -47,31 +36,25 @@ class Recorder(BaseHTTPRequestHandler):
 def sent():
     """Return Langfuse's client, and a function that waits and returns the scores that it has sent."""
     langfuse = pytest.importorskip("langfuse", reason="langfuse is not installed: pip install '.[langfuse]'")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
-    server.seen = []
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    # Clients of one key are one client.
-    client = langfuse.Langfuse(public_key=f"pk-lf-{server.server_port}", secret_key="sk-lf-1", base_url=address)
+    with collecting(Recorder) as server:
+        address = f"http://127.0.0.1:{server.server_port}"
+        # Clients of one key are one client.
+        client = langfuse.Langfuse(public_key=f"pk-lf-{server.server_port}", secret_key="sk-lf-1", base_url=address)
 
-    def scores():
-        client.flush()
-        assert {path for path, *_ in server.seen} == {"/api/public/scores"}
-        return [score for _, _, body in server.seen for score in body]
+        def scores():
+            client.flush()
+            assert {path for path, *_ in server.seen} == {"/api/public/scores"}
+            return [score for _, _, body in server.seen for score in body]
 
-    yield SimpleNamespace(client=client, scores=scores)
-    client.shutdown()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+        yield SimpleNamespace(client=client, scores=scores)
+        client.shutdown()
 
 
 def test_a_scored_item_has_p_and_a_decision(sent):
     """A numeric and a categorical score of the same observation, with interval and rationale."""
     from deep.integrations.langfuse import score_items
 
-    model = checks_model()
+    model = lexical_model()
     items = [
         {
             "source": SOURCE,
@@ -118,7 +101,7 @@ def test_no_vote_is_no_number_and_an_error_is_not_sent(sent):
 
     send_verdict(sent.client, Verdict("error", "No answer"), trace_id=TRACE)
     send_verdict(sent.client, Verdict("skipped", "No judge gave a vote."), trace_id=TRACE)
-    (broken,) = score_items(sent.client, checks_model(), [{"source": "", "claim": "x", "trace_id": TRACE}])
+    (broken,) = score_items(sent.client, lexical_model(), [{"source": "", "claim": "x", "trace_id": TRACE}])
     assert broken.status == "error"
     assert [(s["name"], s["value"]) for s in sent.scores()] == [("consistency-decision", "no vote")]
 

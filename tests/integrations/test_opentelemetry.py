@@ -1,27 +1,19 @@
 """OpenTelemetry: events of scores and votes, seen by the SDK's in-memory exporter and by a collector on loopback."""
 
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from deep.asking import Scored, TextScorer
 from deep.features.lexical import LEXICAL
-from deep.model import fit
-from deep.records import Example, Judgment, VoteMatrix
+from deep.records import Example, Judgment
 from tests.deep_commands import votes as deep_votes
-from tests.model.fitted import small_votes
+from tests.integrations.case import collecting, lexical_model
 
 CLAIMS = Path(__file__).parents[2] / "examples" / "claims.csv"
 SOURCE = "Rain fell on Monday. The river rose by 14 centimetres."
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-
-def checks_model(names=("coverage", "dates", "numbers")):
-    """Return a stack of lexical checks."""
-    votes, made = small_votes(n_voters=len(names)), [LEXICAL[name]().voter() for name in names]
-    return fit(VoteMatrix(votes.votes, votes.item_ids, made, votes.datasets, votes.labels), ensembler="Stack")
 
 
 @pytest.fixture
@@ -47,7 +39,7 @@ def test_a_score_is_one_event(memory):
     from deep.integrations.opentelemetry import EvaluationEvents
 
     provider, seen = memory
-    scored = TextScorer(checks_model()).score(SOURCE, "The river rose by 41 centimetres.")
+    scored = TextScorer(lexical_model()).score(SOURCE, "The river rose by 41 centimetres.")
     EvaluationEvents(provider)(scored, TRACEPARENT)
     (record,) = seen()
     result = attributes(record)
@@ -66,7 +58,7 @@ def test_the_current_span_is_the_parent_where_none_is_given(memory):
     from deep.integrations.opentelemetry import EvaluationEvents
 
     provider, seen = memory
-    events, scored = EvaluationEvents(provider), TextScorer(checks_model()).score(SOURCE, "Rain fell on Monday.")
+    events, scored = EvaluationEvents(provider), TextScorer(lexical_model()).score(SOURCE, "Rain fell on Monday.")
     judged, other = (trace.SpanContext(n, n, is_remote=False) for n in (7, 8))
     with trace.use_span(trace.NonRecordingSpan(other)):
         events(scored)
@@ -77,10 +69,7 @@ def test_the_current_span_is_the_parent_where_none_is_given(memory):
 
 @pytest.mark.parametrize(
     ("judgment", "expected"),
-    [
-        (Judgment(-1, "failed"), {"error.type": "failed"}),
-        (Judgment(-1, "abstained"), {"score.label": "no_vote"}),
-    ],
+    [(Judgment(-1, "failed"), {"error.type": "failed"}), (Judgment(-1, "abstained"), {"score.label": "no_vote"})],
 )
 def test_no_score_is_no_number(memory, judgment, expected):
     """An error and a pair without votes have no value."""
@@ -133,16 +122,10 @@ class Collector(BaseHTTPRequestHandler):
 @pytest.fixture
 def collector(memory, monkeypatch):
     """Return a collector on loopback, to which the environment points."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    server.seen, server.elsewhere = [], None
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with collecting(Collector, elsewhere=None) as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+        yield server
 
 
 def test_deep_votes_sends_its_votes(collector, tmp_path):
@@ -158,15 +141,10 @@ def test_deep_votes_sends_its_votes(collector, tmp_path):
 
 def test_no_redirect_is_followed(collector, tmp_path):
     """Events quote texts: a collector that redirects gets them, and nobody else."""
-    with ThreadingHTTPServer(("127.0.0.2", 0), Collector) as other:
-        other.seen, other.elsewhere = [], None
-        thread = Thread(target=other.serve_forever, daemon=True)
-        thread.start()
+    with collecting(Collector, "127.0.0.2", elsewhere=None) as other:
         collector.elsewhere = f"http://127.0.0.2:{other.server_port}/v1/logs"
         words = [str(CLAIMS), "--lexical", "numbers", "--otel", "--out", str(tmp_path / "votes.parquet")]
         assert deep_votes(words) == 0
-        other.shutdown()
-        thread.join(300)
     assert collector.seen
     assert other.seen == []
 
@@ -186,7 +164,7 @@ def test_a_served_model_sends_its_scores(memory):
     from deep.integrations.serve import CheckOptions, create_app
 
     provider, seen = memory
-    app = create_app(checks_model(), CheckOptions(on_scored=EvaluationEvents(provider)))
+    app = create_app(lexical_model(), CheckOptions(on_scored=EvaluationEvents(provider)))
     with TestClient(app) as client:
         answer = client.post("/v1/check", json={"source": SOURCE, "claim": "Rain fell on Monday."}).json()
     (record,) = seen()

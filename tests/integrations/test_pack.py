@@ -33,17 +33,12 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     claims = ["It sleeps.", "It has seven tusks.", "nobody saw it."]
     rows = [
-        {
-            "source": f"{SECRET} sleeps {i}.",
-            "claim": claim,
-            "label": int(i != 1),
-            "dataset": name,
-            "example_id": f"{i}#a",
-        }
+        (f"{SECRET} sleeps {i}.", claim, int(i != 1), name, f"{i}#a")
         for name in ("mine", "ours", "SummEdits-sales_call", "aggrefact-xsum")
         for i, claim in enumerate(claims)
     ]
-    pd.DataFrame(rows).to_csv("claims.csv", index=False)
+    columns = ["source", "claim", "label", "dataset", "example_id"]
+    pd.DataFrame(rows, columns=columns).to_csv("claims.csv", index=False)
     with ScriptedLLM(answer) as server:
         asked = ["claims.csv", "--prompt", "yes-no", "deep-strict-steps", "--llm", "tiny", "--base-url", server.url]
         assert votes([*asked, "--max-failure-rate", "1", "--out", "votes.parquet"]) == 0
@@ -156,15 +151,6 @@ def test_every_command_reads_the_folder(run, capsys):
     assert "above the limit of 5 %" in "".join(capsys.readouterr())  # by the reasons, which lie in the pack
 
 
-@pytest.mark.slow
-def test_the_main_job_reads_the_folder(run):
-    """`deep loo --votes PACK` holds out each dataset of a pack."""
-    from tests.deep_commands import loo
-
-    assert data(["pack", str(run), "--out", "pack"]) == 0
-    assert loo(["--test", "mine", "--votes", "pack", "--out", "run", "--json"]) == 0
-
-
 def test_votes_that_no_llm_gave_need_no_ledger(tmp_path, monkeypatch, capsys):
     """Word checks have no replies: their votes are packed as they are, and `deep fit` reads them."""
     monkeypatch.chdir(tmp_path)
@@ -179,23 +165,17 @@ def test_votes_that_no_llm_gave_need_no_ledger(tmp_path, monkeypatch, capsys):
     assert (read_votes("pack").votes == read_votes("votes.parquet").votes).all()
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["claims.csv"], "`votes` must be a Parquet table that `deep ask` wrote. Got 'claims.csv'."),
-        (
-            ["votes.parquet", "--licence", "them=MIT"],
-            "`licence` must name datasets of the votes: SummEdits",
-        ),
-        (["moved.parquet"], "`ledger` must be a file. Got none at 'moved.ledger.sqlite'."),
-    ],
-)
-def test_what_is_refused(run, capsys, words, told):
+def test_what_is_refused(run, capsys):
     """Each in one line, before a folder is made."""
     shutil.copy(run, "moved.parquet")
-    assert data(["pack", *words, "--out", "pack"]) == 2
-    assert told in capsys.readouterr().err
-    assert not Path("pack").exists()
+    for words, told in {
+        "claims.csv": "`votes` must be a Parquet table that `deep ask` wrote. Got 'claims.csv'.",
+        "votes.parquet --licence them=MIT": "`licence` must name datasets of the votes: SummEdits",
+        "moved.parquet": "`ledger` must be a file. Got none at 'moved.ledger.sqlite'.",
+    }.items():
+        assert data(["pack", *words.split(), "--out", "pack"]) == 2
+        assert told in capsys.readouterr().err
+        assert not Path("pack").exists()
 
 
 def test_real_votes_of_public_texts(tmp_path, monkeypatch, data_home):

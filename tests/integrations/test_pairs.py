@@ -11,14 +11,7 @@ from scipy.optimize import minimize
 from deep import VoteMatrix, fit, read_votes
 from deep.datasets import read_examples
 from deep.exceptions import InputError
-from deep.integrations.pairs import (
-    AnswerPair,
-    both_orders,
-    join_orders,
-    order_cards,
-    rank_systems,
-    read_pairs,
-)
+from deep.integrations.pairs import AnswerPair, both_orders, join_orders, order_cards, rank_systems, read_pairs
 from tests.deep_commands import data, panel
 
 

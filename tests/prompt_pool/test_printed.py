@@ -19,11 +19,7 @@ from deep.experiments.printed._passages import FoldedText, Print, clean, cut, di
 from deep.prompt_pool import load_pool, load_prompt
 from tests.deep_commands import prompts as main
 
-STEPS = {
-    "decompose": ["response"],
-    "find": ["claim", "source"],
-    "evaluate": ["claim", "context", "excerpt"],
-}
+STEPS = {"decompose": ["response"], "find": ["claim", "source"], "evaluate": ["claim", "context", "excerpt"]}
 PASSAGE = """Compare the well-known claim with its source, word by word, and be careful about figures.
 
 Step 1: Read the claim. Step 2: Read the source.
@@ -130,20 +126,16 @@ def original(papers, tmp_path_factory):
     return cache(lambda paper: imported(paper, papers[paper], folder))
 
 
-@pytest.mark.parametrize("how", EXTRACTIONS)
-@pytest.mark.parametrize("paper", ["deep", pytest.param("fect", marks=pytest.mark.slow)])
-def test_another_extraction_makes_the_same_files(paper, how, papers, original, tmp_path):
-    """Lines, hyphens, pages, numbers and ligatures of the copy leave no trace."""
-    result = imported(paper, EXTRACTIONS[how](papers[paper]), tmp_path)
-    assert result.verified
-    assert result.prompts == original(paper).prompts
+SLOW = [("fect", how) for how in EXTRACTIONS] + [("cognibench", "numbers")]
 
 
 @pytest.mark.parametrize(
-    ("paper", "how"), [("probe", "pages"), pytest.param("cognibench", "numbers", marks=pytest.mark.slow)]
+    ("paper", "how"),
+    [("deep", how) for how in EXTRACTIONS]
+    + [("probe", "pages"), *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)],
 )
-def test_prompts_of_steps_survive_extraction(paper, how, papers, original, tmp_path):
-    """As those of votes do."""
+def test_another_extraction_makes_the_same_files(paper, how, papers, original, tmp_path):
+    """Lines, hyphens, pages, numbers and ligatures of the copy leave no trace."""
     result = imported(paper, EXTRACTIONS[how](papers[paper]), tmp_path)
     assert result.verified
     assert result.prompts == original(paper).prompts
@@ -232,42 +224,34 @@ def test_steps_are_read_with_their_placeholders(original, tmp_path):
     assert len(steps.hash) == 64
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = 1", r"`prompt` must have `user` and `reply` in a table \[decompose\]"),
-        (
-            "[decompose]\nreply = 'segments'\nuser = '{{claim}}'",
-            r"must hold the placeholders response in \[decompose\]",
-        ),
-        ("[", "`prompt` must be a readable TOML file"),
-    ],
-)
-def test_steps_that_cannot_be_used_are_one_line(text, message, tmp_path):
+def test_steps_that_cannot_be_used_are_one_line(tmp_path):
     """Of another shape, with other placeholders, or no TOML."""
     path = tmp_path / "steps.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        load_steps(path, STEPS)
+    claim = "[decompose]\nreply = 'segments'\nuser = '{{claim}}'"
+    for text, message in (
+        ("x = 1", r"`prompt` must have `user` and `reply` in a table \[decompose\]"),
+        (claim, r"must hold the placeholders response in \[decompose\]"),
+        ("[", "`prompt` must be a readable TOML file"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            load_steps(path, STEPS)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--text", "nowhere.txt"], "`text` must be a readable file. Got 'nowhere.txt'"),
-        (["--text", "paper.pdf"], "`text` must be the plain text of the PDF, in UTF-8. Got byte 5 of 'paper.pdf'"),
-        (["--text", "empty.txt"], "`text` must hold appendix B of Shin et al. 2025"),
-    ],
-)
-def test_what_is_no_paper_is_refused(words, message, tmp_path, monkeypatch, capsys):
+def test_what_is_no_paper_is_refused(tmp_path, monkeypatch, capsys):
     """In one line, with status 2, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "paper.pdf").write_bytes(b"%PDF-\xff\xfe")
     (tmp_path / "empty.txt").write_bytes(b"")
-    assert main(["import", "--paper", "fect", *words]) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"error: {message}")
-    assert printed.count("\n") == 1
+    for name, message in {
+        "nowhere.txt": "`text` must be a readable file. Got 'nowhere.txt'",
+        "paper.pdf": "`text` must be the plain text of the PDF, in UTF-8. Got byte 5 of 'paper.pdf'",
+        "empty.txt": "`text` must hold appendix B of Shin et al. 2025",
+    }.items():
+        assert main(["import", "--paper", "fect", "--text", name]) == 2
+        printed = capsys.readouterr().err
+        assert printed.startswith(f"error: {message}")
+        assert printed.count("\n") == 1
     assert not (tmp_path / "printed-fect").exists()
 
 

@@ -101,29 +101,17 @@ def supported(question):
     return reply({"reasoning": "", "evidence": ["A ferry served the town"]}) if third else None
 
 
-CUT = '{"claims": [{"segment": "The bridge'
 FAULTS = {
     "decompose lost": ("decompose", "lost", "failed"),
     "decompose empty": ("decompose", reply({"claims": []}), "unparsable"),
     "decompose nothing": ("decompose", reply(""), "unparsable"),
-    "decompose prose": ("decompose", reply("There are three claims."), "unparsable"),
-    "decompose malformed": (
-        "decompose",
-        reply('{"claims": [{"segment": "The bridge fell", "claim": }]}'),
-        "unparsable",
-    ),
+    "decompose malformed": ("decompose", reply('{"claims": [{"segment": "It", "claim": }]}'), "unparsable"),
     "decompose without a segment": ("decompose", reply({"claims": [{"claim": CLAIMS[0]}]}), "unparsable"),
     "decompose strings": ("decompose", reply({"claims": list(CLAIMS)}), "unparsable"),
-    "decompose numbers": ("decompose", reply({"claims": [{"segment": 3, "claim": 4}]}), "unparsable"),
-    "decompose cut": ("decompose", reply(CUT, finish_reason="length"), "truncated"),
-    "decompose refused": ("decompose", reply("", refusal="no"), "refused"),
+    "decompose cut": ("decompose", reply('{"claims": [{"segment": "It', finish_reason="length"), "truncated"),
     "decompose declined": ("decompose", reply("I cannot help with that."), "refused"),
     "decompose filtered": ("decompose", reply("", finish_reason="content_filter"), "refused"),
-    "decompose another text": (
-        "decompose",
-        reply({"claims": [{"segment": "A ferry served", "claim": "A ferry served the town."}]}),
-        "unparsable",
-    ),
+    "decompose another text": ("decompose", reply({"claims": [{"segment": "A ferry", "claim": "A."}]}), "unparsable"),
     "find lost": ("find", "lost", "failed"),
     "find malformed": ("find", reply('{"evidence": ["The bridge'), "unparsable"),
     "find without the key": ("find", reply({"quotes": []}), "unparsable"),
@@ -135,7 +123,6 @@ FAULTS = {
     "evaluate without a verdict": ("evaluate", reply({"reasoning": "Hm."}), "unparsable"),
     "evaluate neither": ("evaluate", reply({"reasoning": "", "verdict": "MAYBE"}), "unparsable"),
     "evaluate both": ("evaluate", reply('{"verdict": "PASS"}\n{"verdict": "FAIL"}'), "unparsable"),
-    "evaluate malformed": ("evaluate", reply('{"verdict": "PASS'), "unparsable"),
     "evaluate cut": ("evaluate", reply("Let me see", finish_reason="length"), "truncated"),
     "evaluate refused": ("evaluate", reply("", refusal="no"), "refused"),
 }
@@ -143,16 +130,15 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_faulty_reply_is_a_reason(fault):
-    """Never a vote, never an exception, at whatever step."""
+    """Never a vote, never an exception, at whatever step; about one claim it leaves the others.
+
+    A claim that is unsupported decides, whatever became of another; without one there is no vote.
+    """
     step, message, reason = FAULTS[fault]
     judgment, _ = judge(lambda q: message if q.step == step else supported(q))
     assert (judgment.vote, judgment.reason, judgment.score) == (-1, reason, None)
-
-
-@pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("decompose")])
-def test_a_faulty_reply_about_one_claim_leaves_the_others(fault):
-    """A claim that is unsupported decides, whatever became of another; without one there is no vote."""
-    step, message, reason = FAULTS[fault]
+    if step == "decompose":
+        return
 
     def once(question):
         return message if question.step == step and is_about(question, CLAIMS[0]) else None

@@ -176,14 +176,13 @@ def test_a_fault_is_a_reason(step):
         assert (judgment.vote, judgment.reason) == (-1, reason), name
 
 
-@pytest.mark.parametrize(("reply", "reason"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_above_the_level_costs_only_the_tier(reply, reason):
+def test_a_fault_above_the_level_costs_only_the_tier():
     """Where the level is met, a criterion beyond it that got no answer leaves the vote as it is."""
     script = asker(VERDICTS)
-    judgment = vote(
-        TieredJudge(), ("reliable",), lambda question: reply if question.step == "irrefutable" else script(question)
-    )
-    assert (judgment.vote, judgment.evidence) == (1, ("at least reliable: It was important for the town.",))
+    for reply, _ in FAULTS.values():
+        ask = lambda question, reply=reply: reply if question.step == "irrefutable" else script(question)  # noqa: E731
+        judgment = vote(TieredJudge(), ("reliable",), ask)
+        assert (judgment.vote, judgment.evidence) == (1, ("at least reliable: It was important for the town.",))
 
 
 def test_one_sure_failure_outweighs_what_is_open():
@@ -274,20 +273,15 @@ def _all(question, label):
 
 def test_registered_under_every_level():
     """`deep ask --judge` knows the judge and its levels; the name leads back to the same judge."""
-    for level in ("grounded", "irrefutable", "rational"):
+    for level in CRITERIA:
         judge = load_judge(f"tiered:{level}")
         assert judge == TieredJudge(level=level)
         assert judge.voter("m") == f"tiered:{level}@{judge.version[:8]}/m"
         assert load_judge(judge.name) == judge
     assert load_judge("tiered") == TieredJudge()
     assert load_judge("listed") == ListJudge()
-    assert {name for name in find_entry_points(JUDGE).usable if name.startswith("tiered")} >= {
-        "tiered",
-        "tiered:grounded",
-    }
-    assert {name for name in find_entry_points(JUDGE).usable if name.startswith("tiered:")} == {
-        f"tiered:{level}" for level in CRITERIA
-    }
+    known = {name for name in find_entry_points(JUDGE).usable if name.startswith("tiered")}
+    assert known == {"tiered", *(f"tiered:{level}" for level in CRITERIA)}
 
 
 def test_the_version_tells_judges_apart():
@@ -308,23 +302,19 @@ def test_the_version_tells_judges_apart():
     assert all(re.fullmatch("[0-9a-f]{64}", judge.version) for judge in judges)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_options():
+    """One line each."""
+    for options, message in (
         ({"level": "certain"}, r"`level` must be one of grounded, irrefutable, rational. Got 'certain'"),
         ({"samples": 0}, r"`samples` must be a whole number of at least 1. Got 0"),
         ({"samples": 2.0}, r"`samples` must be a whole number"),
         ({"threshold": 6}, r"`threshold` must be a whole number from 1 to 5. Got 6"),
-        ({"threshold": 0}, r"`threshold` must be"),
-    ],
-)
-def test_wrong_options(options, message):
-    """One line each."""
-    with pytest.raises(InputError, match=message):
-        TieredJudge(**options)
-    if "level" not in options:
-        with pytest.raises(InputError, match="must be a whole number"):
-            ListJudge(**{"samples": 5} | options)
+    ):
+        with pytest.raises(InputError, match=message):
+            TieredJudge(**options)
+        if "level" not in options:
+            with pytest.raises(InputError, match="must be a whole number"):
+                ListJudge(**{"samples": 5} | options)
 
 
 def test_the_examples_that_come_with_it_contrast():
@@ -365,11 +355,11 @@ def test_examples_of_ones_own(tmp_path):
     assert "colza" not in "".join(question.messages[-1]["content"] for question in asked)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", r"must hold only tables \[\[examples\]\]"),
-        ("examples = 3", r"must hold only tables"),
+def test_wrong_examples(tmp_path):
+    """One line that names the file and the example."""
+    path = tmp_path / "mine.toml"
+    for text, message in (
+        ("examples = 3", r"must hold only tables \[\[examples\]\]"),
         ("[[examples", r"must be a readable TOML file"),
         (MINE.replace('why = "Rain is wet."', ""), r"must have the fields .*why, wrong. Got .* in example 1 of"),
         (MINE.replace('"ungrounded"', '"grounded"'), r"`wrong` of an example must differ .* in example 1 of"),
@@ -377,14 +367,10 @@ def test_examples_of_ones_own(tmp_path):
         (MINE.replace('task = "grounded"', 'task = "guess"'), r"`task` of an example must be one of check, grounded"),
         (MINE.replace('"It rained."', '" "'), r"`material` of an example must be text. Got ' ' in example 1"),
         ("examples = [1]", r"must have the fields .* Got 1 in example 1"),
-    ],
-)
-def test_wrong_examples(tmp_path, text, message):
-    """One line that names the file and the example."""
-    path = tmp_path / "mine.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        load_contrasts(path)
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            load_contrasts(path)
     with pytest.raises(InputError, match="must be a readable TOML file"):
         load_contrasts(tmp_path / "absent.toml")
 

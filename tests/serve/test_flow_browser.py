@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import pytest
 
@@ -17,6 +16,7 @@ from deep.integrations.labeling import read_label_log
 from tests.browsing import IMAGE, MARKS, SCRIPT, Opened, violations
 from tests.serve.label_case import LabelServer
 from tests.serve.served import ROOT, UNLABELED
+from tests.serve.serving_case import command
 from tests.serve.truth import CONSISTENT
 
 pytestmark = MARKS
@@ -45,27 +45,6 @@ def deep(folder, name, *words):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@contextmanager
-def model_server(folder, *words):
-    """Serve a model in a process, yield its address, and end it as Ctrl-C does."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "deep", "serve", *words, "--port", "0"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process.stdout.readline().split()[1]
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=600)
-        assert process.returncode == 130
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 class Person(Opened):
@@ -193,7 +172,7 @@ def test_the_report(chromium, folder, model, scheme):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_served_model(chromium, folder, model, examples, scheme):
     """A pair, hostile texts, a file dropped on the page, and its table downloaded: the same P as `deep score` gives."""
-    with model_server(folder, *commands()["serve"]) as address:
+    with command(*commands()["serve"], cwd=folder) as (process, address):
         opened = Opened(chromium, address, color_scheme=scheme, reduced_motion="reduce")
         page = opened.page
         page.get_by_label("Source", exact=True).fill(examples[0]["source"])
@@ -214,6 +193,8 @@ def test_the_served_model(chromium, folder, model, examples, scheme):
             page.get_by_role("button", name="Download as CSV").click()
         table = download.value.path().read_text(encoding="utf-8-sig")
         opened.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(600) == 130
     deep(folder, "score", "model.json", "--input", "examples/unlabeled.csv", "--out", "scored.csv")
     with (folder / "scored.csv").open(encoding="utf-8", newline="") as file:
         scored = {row["item_id"]: float(row["p_consistent"]) for row in csv.DictReader(file)}

@@ -8,17 +8,7 @@ import pandas as pd
 import pytest
 
 from deep.integrations.labeling import read_label_log
-from tests.browsing import (
-    IMAGE,
-    MARKS,
-    PATIENCE,
-    PHONE,
-    SCRIPT,
-    Opened,
-    is_narrow,
-    sync_api,
-    violations,
-)
+from tests.browsing import IMAGE, MARKS, PATIENCE, PHONE, SCRIPT, Opened, is_narrow, sync_api, violations
 from tests.deep_commands import votes
 from tests.serve.label_case import CLAIMS, label_server
 

@@ -7,8 +7,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ from deep.model import fit
 from tests.deep_commands import adapt, check, label, votes
 from tests.deep_commands import fit as fit_command
 from tests.serve.label_case import CLAIMS, DATASET
+from tests.serve.serving_case import ask
 
 
 @pytest.fixture(scope="module")
@@ -135,17 +135,8 @@ def test_skipped_and_undone(subject, tmp_path):
         second = item_of(desk.answer("Ann", first, None))
         state = desk.answer("Ann", second, -1)
         assert state["item"] is None
-        counts = {
-            "items": 2,
-            "complete": 1,
-            "wanted": 2,
-            "given": 1,
-            "labeled": 1,
-            "skipped": 1,
-            "left": 0,
-            "waiting": 0,
-        }
-        assert state["progress"] == counts
+        names = ("items", "complete", "wanted", "given", "labeled", "skipped", "left", "waiting")
+        assert state["progress"] == dict(zip(names, (2, 1, 2, 1, 1, 1, 0, 0), strict=True))
         assert item_of(desk.state("Bob")) == first
         assert item_of(desk.again("Ann")) == first
         assert item_of(desk.undo("Ann")) == second
@@ -229,41 +220,30 @@ def test_labels_of_elsewhere_are_passed_over(table, subject, tmp_path):
     with open_label_desk(more, tmp_path / "labels.csv", n=50) as desk:
         assert not {item for _, item in desk.log.book.queue} & set(rows["item_id"])
         assert desk.enough()["canary"]["n_labels"] == 150
-    with (
-        pytest.raises(InputError, match="`n` must be a whole number from 1 to 50"),
-        open_label_desk(more, tmp_path / "other.csv", n=51),
-    ):
+    with open_label_desk(subject, tmp_path / "begun.csv", n=190):
         pass
+    for which, out, counts, message in (
+        (more, "other", {"n": 51}, "`n` must be a whole number from 1 to 50"),
+        (subject, "begun", {"n": 201}, "`n` must be at most 200, the 190 items of .* and the 10 others.*Got 201"),
+        (subject, "new", {"n": 3, "double": -1}, "`double` must be from 0 to 3, the number of items to label. Got -1"),
+        (subject, "new", {"n": 3, "double": 4}, "`double` must be from 0 to 3, the number of items to label. Got 4"),
+    ):
+        with pytest.raises(InputError, match=message), open_label_desk(which, tmp_path / f"{out}.csv", **counts):
+            pass
 
 
 def test_labels_beside_the_votes_are_passed_over(table, tmp_path):
-    """And used for nothing."""
+    """And used for nothing; if nothing is left to label, it is said in one line, and no range without a number."""
     frame = pd.read_parquet(table)
     frame["label"] = [1] * 190 + [None] * 10
     frame.to_csv(tmp_path / "votes.csv", index=False)
     result = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
     assert result.target.n_labels == 0
     assert {item for _, item in result.propose(10)} == set(frame["item_id"][190:])
-
-
-def test_nothing_is_left_to_label(table, tmp_path):
-    """It is said in one line, and no range without a number in it."""
-    frame = pd.read_parquet(table).assign(label=1)
-    frame.to_csv(tmp_path / "votes.csv", index=False)
+    frame.assign(label=1).to_csv(tmp_path / "votes.csv", index=False)
     result = read_label_subject([str(tmp_path / "votes.csv")], examples=CLAIMS)
     with pytest.raises(InputError, match=r"`votes` must hold an item without a label. Got 200 items, all with one"):
         result.propose(3)
-
-
-def test_more_than_there_are_beside_those_of_before(subject, tmp_path):
-    """The number that is asked for is that of all items, and so is the limit that is said."""
-    with open_label_desk(subject, tmp_path / "labels.csv", n=190):
-        pass
-    with (
-        pytest.raises(InputError, match=r"`n` must be at most 200, the 190 items of .* and the 10 others.*Got 201"),
-        open_label_desk(subject, tmp_path / "labels.csv", n=201),
-    ):
-        pass
 
 
 def test_one_dataset_is_chosen(table, tmp_path):
@@ -280,36 +260,23 @@ def test_one_dataset_is_chosen(table, tmp_path):
         result.texts(result.propose(3))
 
 
-@pytest.mark.parametrize("double", [-1, 4])
-def test_double_is_of_the_items(subject, tmp_path, double):
-    """Not more."""
-    with (
-        pytest.raises(InputError, match=f"`double` must be from 0 to 3, the number of items to label. Got {double}"),
-        open_label_desk(subject, tmp_path / "labels.csv", n=3, double=double),
-    ):
-        pass
-
-
 def test_no_table_of_others_is_lost(subject, tmp_path):
     """Labels without a log are somebody else's; a log of other votes is no place for these."""
     out = tmp_path / "labels.csv"
     out.write_text("dataset,item_id,label\nnews,a,1\n")
+    new = "`out` must be a new file, or one that `deep label` wrote"
     for empty in (False, True):  # what a start on a full disk may have left, if it was killed
         if empty:
             out.with_suffix(".log.sqlite").touch()
-        with (
-            pytest.raises(InputError, match="`out` must be a new file, or one that `deep label` wrote"),
-            open_label_desk(subject, out),
-        ):
+        with pytest.raises(InputError, match=new), open_label_desk(subject, out):
             pass
         assert out.read_text().endswith("news,a,1\n")
     other = replace(subject, target=replace(subject.target, votes=subject.target.votes.rows(np.arange(100))))
-    with open_label_desk(subject, tmp_path / "all.csv", n=200):
+    out = tmp_path / "all.csv"
+    with open_label_desk(subject, out, n=200):
         pass
-    with (
-        pytest.raises(InputError, match="`out` must be new, or belong to the same votes"),
-        open_label_desk(other, tmp_path / "all.csv"),
-    ):
+    same = "`out` must be new, or belong to the same votes"
+    with pytest.raises(InputError, match=same), open_label_desk(other, out):
         pass
 
 
@@ -454,27 +421,6 @@ def test_items_without_texts_further_on_are_left_out(subject, tmp_path, monkeypa
         assert desk.summary()["items"] == 6
 
 
-def test_the_page_says_that_the_log_was_changed(subject, tmp_path):
-    """Once, and the answer is in the log that was written anew."""
-    with (
-        open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk,
-        serving(label_app(desk)) as address,
-    ):
-        item = item_of(post(address, "/state", {"person": "Ann"})[1])
-        log = tmp_path / "labels.log.sqlite"
-        log.write_bytes(b"x" * 5000)
-        answer = {"person": "Ann", "item_id": item, "label": "1", "note": "kept"}
-        status, result = post(address, "/answer", answer)
-        assert status == 200
-        assert "is not a complete log (file is not a database). It was written anew" in result["problem"]
-        assert "what stood there is in 'labels.log.sqlite.broken'" in result["problem"]
-        assert post(address, "/state", {"person": "Ann"})[1]["problem"] == ""
-    assert (tmp_path / "labels.log.sqlite.broken").read_bytes() == b"x" * 5000
-    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
-        assert desk.log.told == ""
-        assert desk.log.book.answers["Ann"][DATASET, item].note == "kept"
-
-
 def test_export(subject, tmp_path):
     """The tables of a log are written again, there or elsewhere; what is amiss is told."""
     with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
@@ -495,14 +441,7 @@ def test_export(subject, tmp_path):
 
 def post(address, path, fields, **headers):
     """Return the status and the JSON that a request is answered with."""
-    data = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
-    request = Request(f"{address}{path}", data, {"Content-Type": "application/json", **headers})
-    try:
-        with urlopen(request, timeout=300) as answer:
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+    return ask(address, path, body=fields, **headers)[:2]
 
 
 def test_the_application(subject, tmp_path, monkeypatch):
@@ -535,17 +474,10 @@ def test_the_application(subject, tmp_path, monkeypatch):
             status, result = post(address, "/answer", right | fields if isinstance(fields, dict) else fields)
             assert status == 422
             assert message in result["error"]["message"]
-        assert (
-            post(
-                address,
-                "/answer",
-                b"{",
-            )[0]
-            == 400
-        )
+        assert post(address, "/answer", b"{")[0] == 400
         assert post(address, "/answer", right, Origin="http://evil.example")[0] == 403
         assert post(address, "/answer", right, Host="evil.example")[0] == 421
-        assert post(address, "/answer", right, **{"Content-Type": "text/plain"})[0] == 415
+        assert post(address, "/answer", right, Content_Type="text/plain")[0] == 415
         assert read_label_log(tmp_path / "labels.log.sqlite")[0].answers == {"Ann": {}}
         with monkeypatch.context() as patched:
             patched.setattr("deep.integrations.labeling._label_log._insert", _no_space)

@@ -25,23 +25,16 @@ def test_too_large_is_heard_by_a_client_that_sends_all_first(address):
     assert [code_of(ask(address, body=LARGE)) for _ in range(15)] == [(413, "too_large")] * 15
 
 
-@pytest.mark.parametrize(
-    ("headers", "found"),
-    [
-        ({"Host": "evil.example"}, (421, "wrong_host")),
-        ({"Origin": "http://evil.example"}, (403, "cross_site")),
-        ({"Content_Type": "text/plain"}, (415, "media_type")),
-    ],
-)
-def test_every_refusal_is_heard(address, headers, found):
+def test_every_refusal_is_heard(address):
     """Whatever the reason, however large the body."""
-    assert [code_of(ask(address, body=LARGE, **headers)) for _ in range(3)] == [found] * 3
-
-
-def test_a_missing_token_is_heard():
-    """Also beside a large body."""
-    with serving(echo, ServerOptions(port=0, token=TOKEN)) as address:
-        assert [code_of(ask(address, body=LARGE)) for _ in range(3)] == [(401, "unauthorized")] * 3
+    for name, value, found in (
+        ("Host", "evil.example", (421, "wrong_host")),
+        ("Origin", "http://evil.example", (403, "cross_site")),
+        ("Content_Type", "text/plain", (415, "media_type")),
+    ):
+        assert [code_of(ask(address, body=LARGE, **{name: value})) for _ in range(3)] == [found] * 3
+    with serving(echo, ServerOptions(port=0, token=TOKEN)) as other:
+        assert [code_of(ask(other, body=LARGE)) for _ in range(3)] == [(401, "unauthorized")] * 3
 
 
 def test_what_is_dropped_has_a_bound(address, monkeypatch):
@@ -76,20 +69,17 @@ def test_a_body_of_two_lengths_is_refused(address, method):
     assert result.count(b"HTTP/1.1 ") == 1
 
 
-@pytest.mark.parametrize(
-    "twice",
-    [
+def test_a_header_that_decides_is_given_once(address):
+    """Of two, a proxy may have looked at the other one."""
+    for twice in (
         b"Origin: http://localhost\r\nOrigin: http://evil.example\r\n",
         b"Host: evil.example\r\n",
         b"Content-Type: text/plain\r\n",
         b"Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n",
         b"Content-Length: 5\r\n",
-    ],
-)
-def test_a_header_that_decides_is_given_once(address, twice):
-    """Of two, a proxy may have looked at the other one."""
-    result = raw(address, HEAD + twice + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
-    assert result.startswith(b"HTTP/1.1 400 ")
+    ):
+        result = raw(address, HEAD + twice + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+        assert result.startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_client_that_stops_sending_is_not_waited_for_long(address):

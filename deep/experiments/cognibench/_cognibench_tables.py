@@ -19,7 +19,7 @@ from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._turns import SentenceFlags, Turn, counts_of
 from deep.experiments.study import draw_bars, percentages, printed_text
 from deep.experiments.tiered import TIERS
-from deep.features import Ratings, agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
+from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha, pairwise_agreement
 from deep.integrations.labeling import rating_table, read_annotation_rows
 
 if TYPE_CHECKING:
@@ -100,20 +100,18 @@ def score_turns(turns: Sequence[Turn], flags: SentenceFlags, level: str, by: str
         for sentence, judged in zip(turn.sentences, in_turn, strict=True)
         if sentence.kind != "irrelevant"
     ]
-    return {part: _score(row[1:] for row in rows if part in ("overall", row[0])) for part in PARTS}
-
-
-def _score(rows: Iterable[tuple[int, bool, bool | None]]) -> Score:
-    decided = labeled = detected = right = left_open = 0
-    for n, gold, judged in rows:
-        if judged is None:
-            left_open += n
-            continue
-        decided += n
-        labeled += n * gold
-        detected += n * judged
-        right += n * (gold and judged)
-    return Score(decided, labeled, detected, right, left_open)
+    scores = {}
+    for part in PARTS:
+        chosen = [(n, gold, judged) for kind, n, gold, judged in rows if part in ("overall", kind)]
+        known = [(n, gold, judged) for n, gold, judged in chosen if judged is not None]
+        scores[part] = Score(
+            decided=sum(n for n, _, _ in known),
+            labeled=sum(n for n, gold, _ in known if gold),
+            detected=sum(n for n, _, judged in known if judged),
+            right=sum(n for n, gold, judged in known if gold and judged),
+            open=sum(n for n, _, judged in chosen if judged is None),
+        )
+    return scores
 
 
 def macro(scores: dict[str, Score]) -> float | None:
@@ -158,7 +156,8 @@ def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: i
     codes = {label: code for code, label in enumerate(sorted(set(frame["label"])))}
     within, majority = [], {}
     for protocol, part in frame.groupby("protocol", sort=True):
-        ratings = _ratings(part, codes)
+        marks = zip(part["item_id"], part["annotator"], map(codes.__getitem__, part["label"]), strict=True)
+        ratings = rating_table(marks, *(sorted(set(part[name])) for name in ("item_id", "annotator")))
         low, high = agreement_interval(krippendorff_alpha, ratings, n_boot=n_boot, random_state=random_state)
         within.append(
             {
@@ -176,13 +175,6 @@ def agreement_tables(frame: pd.DataFrame, *, n_boot: int = 2000, random_state: i
         }
     between = [_between(a, b, majority[a], majority[b], codes) for a, b in combinations(majority, 2)]
     return {"within": pd.DataFrame(within), "between": pd.DataFrame(between)}
-
-
-def _ratings(part: pd.DataFrame, codes: dict[str, int]) -> Ratings:
-    """Return the codes of labels, of shape (n_items, n_annotators); -1 where there is none."""
-    items, annotators = (sorted(set(part[name])) for name in ("item_id", "annotator"))
-    marks = zip(part["item_id"], part["annotator"], map(codes.__getitem__, part["label"]), strict=True)
-    return rating_table(marks, items, annotators)
 
 
 def _commonest(labels: Sequence[str]) -> str | None:

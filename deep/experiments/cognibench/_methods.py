@@ -17,7 +17,6 @@ from deep.exceptions import InputError
 from deep.experiments import study, tiered
 from deep.experiments.cognibench._turns import JUDGES, SentenceFlags, Turn, letters_of, place_of
 from deep.experiments.printed import load_tag_judge
-from deep.judges import Program
 from deep.prompt_pool import Span
 from deep.records import ABSTAIN, Example
 
@@ -159,16 +158,18 @@ def _thresholds(args: argparse.Namespace) -> list[int]:
 
 
 def ask_judges(
-    args: argparse.Namespace,
-    turns: Sequence[Turn],
-    judges: Sequence[AskedJudge],
-    kinds: Sequence[Sequence[str]] | None,
-) -> list[Method]:
-    """Ask all judges about all turns; `kinds` as in :func:`ask_about`."""
+    args: argparse.Namespace, turns: Sequence[Turn], judges: Sequence[AskedJudge], kinds: Sequence[Sequence[str]] | None
+) -> Iterator[Method]:
+    """Ask all judges about all turns, and yield what each found; `kinds` as in :func:`ask_about`."""
     if not judges:
-        return []
+        return
     result = ask_about(args, [(one.judge, one.model) for one in judges], turns, kinds, dataset="cognibench")
-    return [_method(one, turns, readings) for one, readings in zip(judges, result, strict=True)]
+    for judge, readings in zip(judges, result, strict=True):
+        verdicts = [reading.sentences for reading in readings]
+        flags = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
+        unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
+        shown = verdicts if judge.group in ("auto", "tiered") else None
+        yield Method(judge.group, judge.name, judge.model, flags, shown, tuple(unaligned), judge.ablation)
 
 
 def ask_about(
@@ -189,25 +190,13 @@ def ask_about(
         for judge, llm in judges:
             for i, turn in enumerate(turns):
                 identity = ProgramId(judge.voter(llm), dataset, turn.turn_id)
-                yield identity, llm, _reading(judge, turn, None if kinds is None else kinds[i])
+                if kinds is not None and isinstance(judge, tiered.AutoLabelJudge):
+                    yield identity, llm, judge.read(turn.source, turn.response, turn.texts, kinds[i])
+                else:
+                    yield identity, llm, judge.read(turn.source, turn.response, turn.texts)
 
     values = study.ask_programs(args, programs)
     return [[values[ProgramId(judge.voter(llm), dataset, turn.turn_id)] for turn in turns] for judge, llm in judges]
-
-
-def _reading(judge: tiered.SentenceJudge, turn: Turn, kinds: Sequence[str] | None) -> Program[tiered.TurnReading]:
-    texts = [sentence.text for sentence in turn.sentences]
-    if isinstance(judge, tiered.AutoLabelJudge):
-        return judge.read(turn.source, turn.response, texts, kinds)
-    return judge.read(turn.source, turn.response, texts)
-
-
-def _method(judge: AskedJudge, turns: Sequence[Turn], readings: Sequence[tiered.TurnReading]) -> Method:
-    verdicts = [reading.sentences for reading in readings]
-    result = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
-    unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
-    shown = verdicts if judge.group in ("auto", "tiered") else None
-    return Method(judge.group, judge.name, judge.model, result, shown, tuple(unaligned), judge.ablation)
 
 
 def _found(sentence: tiered.SentenceVerdict) -> bool | None:

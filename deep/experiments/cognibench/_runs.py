@@ -39,14 +39,7 @@ from deep.experiments.cognibench._turns import (
     turns_of_split,
 )
 from deep.experiments.printed import load_tag_judge
-from deep.experiments.tiered import (
-    AutoLabelJudge,
-    SentenceJudge,
-    SentenceVerdict,
-    TieredJudge,
-    TurnReading,
-    load_contrasts,
-)
+from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, SentenceVerdict, TieredJudge, load_contrasts
 from deep.records import Example
 
 
@@ -58,7 +51,9 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _dry_run(turns, judges)
     check_replaceable(args.out)
-    kinds = _kinds(args, turns, published)
+    # Without a classifier the LLM says the types, or nobody asks for them.
+    classify = args.llm and "auto" in args.judge and args.classifier != "llm"
+    kinds = classified(turns, published) if classify else None
     spans = [method for entry in args.spans for method in _methods.read_spans(entry, turns)]
     methods = [
         *_methods.constants(turns),
@@ -77,13 +72,6 @@ def _dry_run(turns: Sequence[Turn], judges: Sequence[_methods.AskedJudge]) -> in
     lines.append(f"{sum(calls.values()):,} calls at most; questions that judges share are asked once. Nothing was sent")
     sys.stdout.write("\n".join([*lines, ""]))
     return ExitStatus.DONE
-
-
-def _kinds(args: argparse.Namespace, turns: Sequence[Turn], published: Sequence[Turn]) -> list[list[str]] | None:
-    """Return the types of all sentences by the classifier; None where the LLM is to say them, or nobody asks."""
-    if not args.llm or "auto" not in args.judge or args.classifier == "llm":
-        return None
-    return classified(turns, published)
 
 
 def _encoders(args: argparse.Namespace, turns: Sequence[Turn]) -> list[_methods.Method]:
@@ -159,16 +147,20 @@ def _point(pair: str, method: str | None) -> JsonObject:
     left, equals, right = pair.partition("=")
     if not (equals and left.isdecimal() and int(left)):
         raise InputError(f"`points` must be SIZE=RUN, SIZE a number of training chats. Got {pair!r}.")
-    size = int(left)
     try:
-        return {"training chats": size, **_measured(right, method)}
+        return {"training chats": int(left), **_measured(right, method)}
     except (KeyError, TypeError):
         raise InputError(f"`points` must be runs of `deep cognibench`. Got another kind in {right!r}.") from None
 
 
 def _measured(run: str, method: str | None) -> JsonObject:
     """Return F1 of one method of a run."""
-    methods = _results(Path(run)).get("methods", [])
+    try:
+        results = json.loads(read_bytes(Path(run) / "results.json", "points"))
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"`points` must be folders of runs. Got {str(Path(run))!r}: {reason}.") from None
+    methods = results.get("methods", []) if isinstance(results, dict) else []
     chosen = [m for m in methods if (m["group"] == "direct" if method is None else m["method"] == method)]
     if len(chosen) != 1:
         known = ", ".join(m["method"] for m in methods) or "none"
@@ -178,15 +170,6 @@ def _measured(run: str, method: str | None) -> JsonObject:
     if not all(value is None or 0 <= value <= 1 for value in result.values()):
         raise TypeError(result)
     return {"method": chosen[0]["method"], **result}
-
-
-def _results(folder: Path) -> JsonObject:
-    try:
-        told = json.loads(read_bytes(folder / "results.json", "points"))
-    except (OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"`points` must be folders of runs. Got {str(folder)!r}: {reason}.") from None
-    return told if isinstance(told, dict) else {}
 
 
 def _fit(points: Sequence[JsonObject], part: str) -> tuple[float, float] | None:
@@ -212,9 +195,14 @@ def label(args: argparse.Namespace) -> int:
         calls = sum(judge.most_calls(Example(t.source, t.response, t.turn_id)) for t in turns)
         sys.stdout.write(f"at most {calls:,} calls for {len(turns):,} turns. Nothing was sent\n")
         return ExitStatus.DONE
-    kinds = _learned_kinds(args, turns) if isinstance(judge, AutoLabelJudge) else None
+    learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
+    classify = isinstance(judge, AutoLabelJudge) and learned != "llm"
+    kinds = classified(turns, read_turns(learned)) if classify else None
     (readings,) = ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
-    labeled = list(map(_with_labels, turns, readings))
+    labeled = []
+    for turn, reading in zip(turns, readings, strict=True):
+        pairs = zip(turn.texts, reading.sentences, strict=True)
+        labeled.append(replace(turn, sentences=tuple(replace(verdict, text=text) for text, verdict in pairs)))
     typed_by = "a classifier" if kinds is not None else None if args.prompt else "an LLM"
     _write_labels(args, labeled, {"judge": judge.voter(llm), "types_by": typed_by})
     return ExitStatus.DONE
@@ -254,25 +242,17 @@ def _unlabeled(
     return Turn(turn_id, dialogue_id, source, response, tuple(map(SentenceVerdict, texts)), generator)
 
 
-def _learned_kinds(args: argparse.Namespace, turns: Sequence[Turn]) -> list[list[str]] | None:
-    learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
-    if learned == "llm":
-        return None
-    return classified(turns, read_turns(learned))
-
-
-def _with_labels(turn: Turn, reading: TurnReading) -> Turn:
-    pairs = zip(turn.texts, reading.sentences, strict=True)
-    return replace(turn, sentences=tuple(replace(verdict, text=text) for text, verdict in pairs))
-
-
 def _write_labels(args: argparse.Namespace, turns: Sequence[Turn], settings: JsonObject) -> None:
     """Write the labels, the shares of types and of hallucinations by generating LLM, and the results."""
     generated = {turn.generator for turn in turns if turn.generator}
     name = "figure8-models" if generated else "shares-by-labels"
     groups = {llm: [t for t in turns if t.generator == llm] for llm in sorted(generated)}
     groups = groups or {settings["judge"]: list(turns)}
-    table = build.shares((llm, [_labels(turn, args.level) for turn in some]) for llm, some in groups.items())
+    origins = (
+        (llm, [[(s.kind, s.hallucinated(args.level)) for s in turn.sentences] for turn in some])
+        for llm, some in groups.items()
+    )
+    table = build.shares(origins)
     verdicts = Counter(str(sentence.verdict or "undecided") for turn in turns for sentence in turn.sentences)
     n, decided = verdicts.total(), verdicts.total() - verdicts["undecided"]
     result = int(table["factual hallucinated"].sum() + table["cognitive hallucinated"].sum())
@@ -303,10 +283,6 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[Turn], settings: Jso
         figures={name: build.draw_shares(table)},
         more=lambda folder: write_json_lines(folder / "labels.jsonl", (turn.to_row() for turn in turns)),
     )
-
-
-def _labels(turn: Turn, level: str) -> list[build.Labeled]:
-    return [(s.kind, s.hallucinated(level)) for s in turn.sentences]
 
 
 def export(args: argparse.Namespace) -> int:

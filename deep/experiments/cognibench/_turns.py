@@ -117,7 +117,10 @@ def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> Turn:
     try:
         sentences = [
             *(SentenceVerdict(text, "irrelevant", "irrelevant") for text in labels["irrelevant_list"]),
-            *(SentenceVerdict(text, "factual", _factual(text, labels)) for text in labels["factual_list"]),
+            *(
+                SentenceVerdict(text, "factual", "invented" if text in labels["factual_hallu_list"] else "faithful")
+                for text in labels["factual_list"]
+            ),
             *(SentenceVerdict(text, "cognitive", _tier(text, labels)) for text in labels["cognitive_list"]),
         ]
         misleading = {text.casefold() for text in labels["misleading_list"]}
@@ -140,10 +143,6 @@ def _turn(turn: CogniBenchTurn, labels: JsonObject, folder: Path) -> Turn:
         n_untyped=untyped,
         generator=turn.generator,
     )
-
-
-def _factual(text: str, labels: JsonObject) -> str:
-    return "invented" if text in labels["factual_hallu_list"] else "faithful"
 
 
 def _tier(text: str, labels: JsonObject) -> str:
@@ -336,7 +335,7 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[T
     for example in read_examples(examples):
         detail = labels.get((example.dataset or "", example.example_id))
         if detail is not None:
-            sentences = tuple(SentenceVerdict(p.text, _kind(p.verdict), _known(p.verdict)) for p in detail.passages)
+            sentences = tuple(SentenceVerdict(p.text, *_kind_and_verdict(p.verdict)) for p in detail.passages)
             document = example.document_id or example.example_id
             turns.append(Turn(example.example_id, document, example.source, example.claim, sentences))
     if not turns:
@@ -344,12 +343,9 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[T
     return turns
 
 
-def _kind(verdict: str | None) -> str | None:
-    return KINDS.get((verdict or "").removeprefix("at least "))
-
-
-def _known(verdict: str | None) -> str | None:
-    return None if verdict is None or verdict.startswith("undecided") else verdict
+def _kind_and_verdict(verdict: str | None) -> tuple[str | None, str | None]:
+    is_known = verdict is not None and not verdict.startswith("undecided")
+    return KINDS.get((verdict or "").removeprefix("at least ")), verdict if is_known else None
 
 
 def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str]]]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deep.asking import AskOptions, Plan
-    from deep.datasets import Examples
-    from deep.llm import History
 
 
 # The authors' own file, and below what they call its columns.
@@ -153,8 +151,11 @@ def _plan(args: argparse.Namespace) -> "Plan":
         )
     sampling = Sampling(args.runs, args.temperature, repair=False, constrain="none")
     prompts = judges_of("prompt", _prompts(args), sampling) if models else []
+    # The file that the authors publish is read as it is.
+    published = Path(args.data).name == PUBLISHED and not console.column_map(args)
+    named = argparse.Namespace(**vars(args) | PUBLISHED_COLUMNS) if published else args
     return Plan(
-        examples=_examples(args),
+        examples=console.examples_from(named, args.data),
         columns=planned_voters(prompts, models),
         endpoint=console.endpoint_of(args) if models else "",
     )
@@ -168,13 +169,6 @@ def _prompts(args: argparse.Namespace) -> list[str]:
         allowed = ", ".join(sorted(PROMPTS))
         raise InputError(f"`prompt` must be one of {allowed}, or a .toml file. Got {unknown[0]!r}.")
     return [f"fect-{PROMPTS[name]}-{args.output}" if name in PROMPTS else name for name in names]
-
-
-def _examples(args: argparse.Namespace) -> "Examples":
-    """Return the examples; the file that the authors publish is read as it is."""
-    published = Path(args.data).name == PUBLISHED and not console.column_map(args)
-    named = argparse.Namespace(**vars(args) | PUBLISHED_COLUMNS) if published else args
-    return console.examples_from(named, args.data)
 
 
 def _counts(plan: "Plan") -> dict[str, int]:
@@ -204,27 +198,22 @@ def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     return verdicts
 
 
-def _asked(plan: "Plan", options: "AskOptions | None") -> list[dict[str, object]]:
-    """Return the verdicts of a plan from the ledger, with what the judge lists in support."""
+def _asked(plan: "Plan", options: "AskOptions | None") -> Iterator[dict[str, object]]:
+    """Yield the verdicts of a plan from the ledger, with what the judge lists in support."""
+    from deep.asking import chunks, read_samples
+    from deep.experiments.fect._fect_report import verdict_row
     from deep.llm import History
 
     if options is None:
-        return []
+        return
     with History(options.ledger) as history:
-        return list(_rows(plan, history))
-
-
-def _rows(plan: "Plan", history: "History") -> Iterator[dict[str, object]]:
-    from deep.asking import chunks, read_samples
-    from deep.experiments.fect._fect_report import verdict_row
-
-    for examples in chunks(plan.examples):
-        labels = {(str(example.dataset), example.example_id): example.label for example in examples}
-        for request, judgment in read_samples(plan, examples, history):
-            place = request.dataset, request.item, labels[request.dataset, request.item]
-            judge = request.model, NAMES.get(request.prompt, request.prompt), request.sample + 1
-            evidence = json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else ""
-            yield verdict_row(*place, *judge, judgment.vote, reason=judgment.reason, evidence=evidence)
+        for examples in chunks(plan.examples):
+            labels = {(str(example.dataset), example.example_id): example.label for example in examples}
+            for request, judgment in read_samples(plan, examples, history):
+                place = request.dataset, request.item, labels[request.dataset, request.item]
+                judge = request.model, NAMES.get(request.prompt, request.prompt), request.sample + 1
+                evidence = json.dumps(judgment.evidence, ensure_ascii=False) if judgment.evidence else ""
+                yield verdict_row(*place, *judge, judgment.vote, reason=judgment.reason, evidence=evidence)
 
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
@@ -252,9 +241,8 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
     drawn = _fect_report.draw(summary, args.reasoning)
     if printed is not None:
-        drawn |= {
-            f"{name}-printed": figure for name, figure in _fect_report.draw(printed, published["reasoning"]).items()
-        }
+        figures = _fect_report.draw(printed, published["reasoning"])
+        drawn |= {f"{name}-printed": figure for name, figure in figures.items()}
 
     def write_frames(folder: Path) -> None:
         for name, frame in (frames | _fect_report.frames_of(summary, printed)).items():

@@ -333,12 +333,11 @@ def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFr
 def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the means and 95 % t-intervals that the figure of a metric shows."""
     chosen = summary[summary["metric"] == metric]
-    rows = chosen[["mean", "low", "high"]].itertuples(index=False)
-    return _wide(chosen, ["-" if np.isnan(mean) else _bounded(mean, low, high) for mean, low, high in rows])
-
-
-def _bounded(mean: float, low: float, high: float) -> str:
-    return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    text = []
+    for mean, low, high in chosen[["mean", "low", "high"]].itertuples(index=False):
+        bounds = "" if np.isnan(low) else f" ({low:.3f} to {high:.3f})"
+        text.append("-" if np.isnan(mean) else f"{mean:.3f}{bounds}")
+    return _wide(chosen, text)
 
 
 def _wide(chosen: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
@@ -469,7 +468,7 @@ def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Fig
     return figure
 
 
-def model_votes(model: "Model", votes: VoteMatrix, *, allow_missing: bool = False) -> VoteMatrix:
+def model_votes(model: "Model", votes: VoteMatrix) -> VoteMatrix:
     """Return the decisions of a model as one voter, named as its rule is.
 
     Each dataset is scored by itself. An item on which every voter of the model is without a vote gets none.
@@ -480,28 +479,19 @@ def model_votes(model: "Model", votes: VoteMatrix, *, allow_missing: bool = Fals
         Gives each item P, and decides by its own rule.
     votes : VoteMatrix
         Its columns are matched by name.
-    allow_missing : bool, default=False
-        Let a voter without a column count as no vote.
 
     Raises
     ------
     InputError
         A voter of the model is missing or of another version.
     """
-    selected = model.select(votes, allow_missing=allow_missing)
+    selected = model.select(votes)
     decisions: Votes = np.full((len(selected), 1), ABSTAIN, dtype=np.int8)
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (selected != ABSTAIN).any(axis=1))
         if len(rows):
-            decisions[rows, 0] = model.scores_of(votes.rows(rows), allow_missing=allow_missing).decisions
-    return VoteMatrix(
-        votes=decisions,
-        item_ids=votes.item_ids,
-        voter_names=(model.rule.decide,),
-        datasets=votes.datasets,
-        labels=votes.labels,
-        document_ids=votes.document_ids,
-    )
+            decisions[rows, 0] = model.scores_of(votes.rows(rows)).decisions
+    return votes.with_columns(votes=decisions, voter_names=(model.rule.decide,), scales=None, answers=None)
 
 
 def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:

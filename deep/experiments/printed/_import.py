@@ -8,7 +8,6 @@ For instance:
 
 import argparse
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -216,15 +215,11 @@ def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, Cut]) -> Import
 def _filled(name: str, of: JsonObject, about: JsonObject, passage: Cut) -> str:
     """Return a passage with deep's placeholders in place of the printed ones."""
     tail = about.get("tails", {}).get(name, "")
-    text = about.get("heads", {}).get(name, "") + passage.text.removesuffix(tail.strip()).rstrip() + tail
+    text: str = about.get("heads", {}).get(name, "") + passage.text.removesuffix(tail.strip()).rstrip() + tail
     for theirs, ours in of.get("names", {}).items():
         text = text.replace(f"{{{theirs}}}", f"{{{{{ours}}}}}")
-    return _fill_blanks(text, of.get("blanks", ()))
-
-
-def _fill_blanks(text: str, names: Iterable[str]) -> str:
-    for name in names:
-        text = re.sub(r"\{\.\.\.\}", f"{{{{{name}}}}}", text, count=1)
+    for name in of.get("blanks", ()):
+        text = text.replace("{...}", f"{{{{{name}}}}}", 1)
     return text
 
 

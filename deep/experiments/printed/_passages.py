@@ -38,12 +38,8 @@ def clean(text: str) -> str:
     Signs for a continued line, code fences, bold type, escapes and soft hyphens are no part of what a paper prints.
     """
     plain = unicodedata.normalize("NFKC", _CONTROL.sub("", _LINE_END.sub("\n", text)))
-    unsigned = _CONTINUED.sub(_join, plain.translate(_SIGNS))
+    unsigned = _CONTINUED.sub(lambda mark: " " if "\n" in mark[0] else "", plain.translate(_SIGNS))
     return _BLANK.sub("{...}", _ESCAPE.sub(r"\1", _BOLD.sub("", _FENCE.sub("", unsigned))))
-
-
-def _join(mark: re.Match[str]) -> str:
-    return " " if "\n" in mark[0] else ""
 
 
 def digest(folded: str, length: int = 10) -> str:
@@ -292,8 +288,11 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     """
     section = _section(text, heading, following)
     starts = text.places_of(wanted.windows[0], next(wanted.sizes()))
-    if section is not None:
-        starts = [*starts, *_first_lines(text, *section)]
+    if section is not None:  # it may begin with each of the first lines
+        begin, end = section
+        line = text.first_line(begin)
+        lines = text.line_starts[line : line + HEADING_LINES]
+        starts = [*starts, begin, *(start for start in lines if begin < start < end)]
     matches = [(match(text, start, wanted), start) for start in starts]
     for result, _ in matches:
         if result.n_windows == len(wanted.windows):
@@ -312,12 +311,6 @@ def _is_alike(text: FoldedText, begin: int, end: int, wanted: Print) -> bool:
     held = sum(any(begin <= place < end for place in text.places_of(window, size)) for size, window in sizes)
     short = len(wanted.windows) < FEW and end - begin < LONGEST * wanted.length
     return short or held >= LEAST_ALIKE * len(wanted.windows)
-
-
-def _first_lines(text: FoldedText, begin: int, end: int) -> list[int]:
-    """Return where the first lines of a section begin."""
-    line = text.first_line(begin)
-    return [begin, *(start for start in text.line_starts[line : line + HEADING_LINES] if begin < start < end)]
 
 
 def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[int, int] | None:

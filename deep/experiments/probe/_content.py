@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
@@ -144,8 +143,12 @@ def _poison(
     listed = "\n".join(f"{number}. {fact}" for number, fact in enumerate(facts, start=1))
     question = _question("insert", {"response": base, "facts": listed}, manner=level["insert"])
     code = stepwise.fence_code(base, listed)
-    read = partial(_read_edited, base=base, code=code, count=complexity)
-    text, spans = yield from ask_again(question, read, attempts, log)
+
+    def read_edited(reply: LLMReply | None) -> tuple[str, list[Span]] | Rejected:
+        text = _read_text("insert", reply)
+        return text if isinstance(text, Rejected) else read_insertions(text, base, code, complexity)
+
+    text, spans = yield from ask_again(question, read_edited, attempts, log)
     return text, tuple(Insertion(fact, span) for fact, span in zip(facts, spans, strict=True))
 
 
@@ -159,11 +162,6 @@ def _read_facts(reply: LLMReply | None, count: int, known: SearchableText) -> li
     if any(known.find(fact) is not None for fact in facts):
         return Rejected("invent", "a fact occurs in the article")
     return facts
-
-
-def _read_edited(reply: LLMReply | None, base: str, code: str, count: int) -> tuple[str, list[Span]] | Rejected:
-    text = _read_text("insert", reply)
-    return text if isinstance(text, Rejected) else read_insertions(text, base, code, count)
 
 
 def read_insertions(edited: str, base: str, code: str, count: int) -> tuple[str, list[Span]] | Rejected:
@@ -338,8 +336,7 @@ def build_sample(
         claims = yield from _decompose(sample, recipe, log)
         gold = _label(sample, claims, result.counts)
         gold = yield from _with_candidates(sample.source, gold, recipe, result.counts)
-        gold = yield from _with_votes(sample.source, gold, recipe)
-        result.sample = replace(sample, claims=tuple(_named(claim) for claim in gold))
+        result.sample = replace(sample, claims=(yield from _with_votes(sample.source, gold, recipe)))
     return result
 
 
@@ -398,7 +395,7 @@ def _with_candidates(
     return [replace(claim, candidates=candidates[claim.text]) for claim in gold]
 
 
-def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) -> Program[list[GoldClaim]]:
+def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) -> Program[tuple[GoldClaim, ...]]:
     """Let all verifiers vote on each excerpt for a claim of the base content; no verdict is no pass."""
     pairs = [(c.text, each.excerpt) for c in gold if c.label == "unverified" for each in c.candidates]
     ballots = [(pair, model) for pair in dict.fromkeys(pairs) for model in recipe.verifiers]
@@ -408,16 +405,13 @@ def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) ->
     for (pair, _), reply in zip(ballots, replies, strict=True):
         passes[pair] += stepwise.read_verdict(reply, source, pair[0]).vote == 1
     needed = recipe.consensus * len(recipe.verifiers) - 1e-9
-    return [
-        claim if claim.label != "unverified" else replace(claim, candidates=_voted(claim, passes, needed))
-        for claim in gold
-    ]
 
+    def voted(claim: GoldClaim) -> GoldClaim:
+        if claim.label != "unverified":
+            return claim
+        counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
+        found = tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
+        accepted = any(each.accepted for each in found)
+        return replace(claim, candidates=found, label="truth" if accepted else "unverified")
 
-def _voted(claim: GoldClaim, passes: Counter[tuple[str, stepwise.Excerpt]], needed: float) -> tuple[FoundExcerpt, ...]:
-    counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
-    return tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
-
-
-def _named(claim: GoldClaim) -> GoldClaim:
-    return replace(claim, label="truth") if claim.label == "unverified" and claim.evidence else claim
+    return tuple(map(voted, gold))

@@ -80,11 +80,9 @@ def stage_program(stage: str, sample: Sample) -> Program[Observed]:
         pairs = [(claim.text, excerpt) for claim in sample.claims for excerpt in known_excerpts(claim)]
         return Observed([*sample.claims], verdicts=(yield from stepwise.evaluate_evidence(sample.source, pairs, [])))
     if stage == "locate":
-        return Observed([*sample.claims], checked=gold_checked(sample))
-    return (yield from _all(sample))
-
-
-def _all(sample: Sample) -> Program[Observed]:
+        states = {"hallucinated": "unsupported", "truth": "supported"}
+        checked = [stepwise.CheckedClaim(claim, states.get(claim.label, "undecided")) for claim in sample.claims]
+        return Observed([*sample.claims], checked=checked)
     claims = yield from stepwise.decompose(sample.response, [])
     if isinstance(claims, str):
         return Observed(claims)
@@ -106,12 +104,6 @@ def known_excerpts(claim: GoldClaim) -> list[stepwise.Excerpt]:
     if claim.label == "hallucinated":
         return [candidate.excerpt for candidate in claim.candidates]
     return claim.evidence if claim.label == "truth" else []
-
-
-def gold_checked(sample: Sample) -> list[stepwise.CheckedClaim]:
-    """Return the gold claims as a perfect judge would have checked them."""
-    states = {"hallucinated": "unsupported", "truth": "supported"}
-    return [stepwise.CheckedClaim(claim, states.get(claim.label, "undecided")) for claim in sample.claims]
 
 
 def normalise(text: str) -> str:
@@ -250,7 +242,8 @@ def _counted(sample: Sample, observed: Observed, stage: str, match: str) -> Iter
     if "locate" in steps:
         yield from _localization(sample, observed, gold_of)
     if stage == "all":
-        yield from _undecided(observed)
+        undecided = sum(checked.state == "undecided" for checked in observed.checked)
+        yield "locate", "no_answer", undecided, len(observed.checked)
         yield from _detection(sample, observed)
 
 
@@ -271,17 +264,13 @@ def _finding(known: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observ
         excerpts = observed.found.get(claim.text, "unparsable")
         if isinstance(excerpts, str):
             continue
-        hits = [_is_found(wanted, excerpts) for wanted in gold.evidence]
+        hits = [_is_covered(wanted.span, (excerpt.span for excerpt in excerpts)) for wanted in gold.evidence]
         answered += 1
         partial += any(hits)
         complete += all(hits)
     yield "find", "partial", partial, answered
     yield "find", "complete", complete, answered
     yield "find", "no_answer", len(truths) - answered, len(truths)
-
-
-def _is_found(wanted: stepwise.Excerpt, excerpts: Iterable[stepwise.Excerpt]) -> bool:
-    return _is_covered(wanted.span, (excerpt.span for excerpt in excerpts))
 
 
 def _is_covered(span: Span | None, by: Iterable[Span | None]) -> bool:
@@ -334,11 +323,6 @@ def _unclear(sample: Sample) -> set[int]:
     return _characters(claim.span for claim in sample.labeled("mixed", "unverified")) - inserted
 
 
-def _undecided(observed: Observed) -> Iterator[Counted]:
-    undecided = sum(checked.state == "undecided" for checked in observed.checked)
-    yield "locate", "no_answer", undecided, len(observed.checked)
-
-
 def _scores(unit: str, right: int, called: int, true: int) -> Iterator[Counted]:
     yield "locate", f"{unit}_precision", right, called
     yield "locate", f"{unit}_recall", right, true
@@ -379,7 +363,7 @@ def equivalence_program(observed: Observed, sample: Sample) -> Program[Observed]
     for text, reply in zip(unmatched, replies, strict=True):
         numbers = stepwise.read_list(reply, "same", listed, text)
         failed += isinstance(numbers, str)
-        alike |= {(text, left[n - 1]): 1.0 for n in ([] if isinstance(numbers, str) else numbers) if _is_index(n, left)}
+        alike |= {(text, left[n - 1]): 1.0 for n in numbers if type(n) is int and 1 <= n <= len(left)}
     return replace(observed, alike=alike, match_asked=len(unmatched), match_failed=failed)
 
 
@@ -396,10 +380,6 @@ def _equivalence_question(listed: str, claim: str) -> Question:
     parameters = {"temperature": 0.0, "max_tokens": 1024}
     schema = stepwise.object_schema(same={"type": "array", "items": {"type": "integer"}})
     return Question(step="match", messages=messages, schema=schema, parameters=parameters)
-
-
-def _is_index(number: object, items: Sequence[str]) -> bool:
-    return type(number) is int and 1 <= number <= len(items)
 
 
 # A package that holds a sentence encoder in its folder `MODEL_DIR`.
@@ -515,24 +495,17 @@ def choose_matcher(args: argparse.Namespace, llms: Sequence[str]) -> Matcher:
         return Matcher("")
     if args.match != "semantic":
         return Matcher(f"their form ({args.match})")
-    if args.match_encoder is not None:
-        return _encoder(args.match_encoder, None, args.match_similarity)
     installed = None if named else installed_encoder()
-    return _llm(args.match_llm, llms) if installed is None else _encoder(installed, ENCODER, args.match_similarity)
+    place = installed if args.match_encoder is None else args.match_encoder
+    if place is not None:
+        from deep.integrations.encoders import load_embedding
 
-
-def _encoder(place: str, name: str | None, similar: float) -> Matcher:
-    from deep.integrations.encoders import load_embedding
-
-    encoder = load_embedding(place, model_id=name)
-    return Matcher(f"the encoder {encoder.model_id} (cosine of {similar:g} or more)", encoder)
-
-
-def _llm(name: str | None, llms: Sequence[str]) -> Matcher:
-    if name is None or name in llms:
-        got = repr(name) if name else "None, and no encoder is installed"
+        encoder = load_embedding(place, model_id=None if installed is None else ENCODER)
+        return Matcher(f"the encoder {encoder.model_id} (cosine of {args.match_similarity:g} or more)", encoder)
+    if args.match_llm is None or args.match_llm in llms:
+        got = repr(args.match_llm) if args.match_llm else "None, and no encoder is installed"
         raise InputError(
             f"`match_llm` must not be one of the measured LLMs. Got {got}."
             " Name one, or an encoder with --match-encoder, or compare by form with --match normalised."
         )
-    return Matcher(f"the LLM {name}", asks=True)
+    return Matcher(f"the LLM {args.match_llm}", asks=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deep._util.files import JsonObject, write_json_lines
+from deep._util.files import JsonObject
 from deep._util.names import is_storable
 from deep.datasets import read_rows
 from deep.evaluate import Row, framed
@@ -142,11 +142,6 @@ class Sample:
 def _located(text: str, span: Span | None) -> JsonObject:
     start, end = span or (0, 0)
     return {"text": text[start:end], "start": start, "end": end}
-
-
-def write_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples, one a line."""
-    write_json_lines(path, (sample.to_row() for sample in samples))
 
 
 def read_samples(path: Path) -> list[Sample]:

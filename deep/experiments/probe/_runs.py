@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import product
@@ -16,15 +16,7 @@ import pandas as pd
 from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines
 from deep._util.names import check_name
 from deep.asking import Entry, ProgramId
-from deep.console import (
-    SCHEMA,
-    check_least,
-    check_models,
-    check_not_in,
-    named,
-    plain_tables,
-    print_result,
-)
+from deep.console import SCHEMA, check_least, check_models, check_not_in, named, plain_tables, print_result
 from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -42,7 +34,6 @@ from deep.experiments.probe._records import (
     read_articles,
     read_samples,
     statistics,
-    write_samples,
 )
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -79,41 +70,8 @@ def read_printed(paths: Sequence[str], known: Mapping[str, Sequence[str]]) -> Pr
     return PrintedSteps(next(names), next(names), steps, next(names))
 
 
-def plan_programs(
-    articles: Sequence[Article],
-    dealt: _content.Dealt,
-    recipe: _content.BuildOptions,
-    seed: int,
-    printed: PrintedSteps,
-) -> Callable[[], Iterator[Entry]]:
-    """Return a function that yields the program of every sample."""
-    styles = _content.deal_styles(articles, dealt, seed)
-
-    def programs() -> Iterator[Entry]:
-        for article in articles:
-            for task, complexity in product(dealt[article.article_id], COMPLEXITIES):
-                identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
-                program = _content.build_sample(article, task, styles[article.article_id], complexity, recipe)
-                yield identity, recipe.writer, reworded(program, printed)
-
-    return programs
-
-
 def build(args: argparse.Namespace) -> int:
     """Run ``deep probe build``."""
-    _check(args)
-    with named("articles"):
-        articles = read_articles(args.articles)
-    recipe = read_roles(args)
-    check_replaceable(args.out)
-    dealt = _content.deal_tasks(articles, [task for task in TASKS if task in args.tasks], args.articles_by, args.seed)
-    printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
-    values = study.ask_programs(args, plan_programs(articles, dealt, recipe, args.seed, printed))
-    _write(args, articles, dealt, list(values.values()), recipe)
-    return ExitStatus.DONE
-
-
-def _check(args: argparse.Namespace) -> None:
     for name in ("consensus", "evaluation_share"):
         value = getattr(args, name)
         if not 0 < value <= 1:
@@ -122,6 +80,23 @@ def _check(args: argparse.Namespace) -> None:
     wrong = [task for task in args.tasks if task not in TASKS]
     if wrong:
         raise InputError(f"`tasks` must be one of {', '.join(sorted(TASKS))}. Got {wrong[0]!r}.")
+    with named("articles"):
+        articles = read_articles(args.articles)
+    recipe = read_roles(args)
+    check_replaceable(args.out)
+    dealt = _content.deal_tasks(articles, [task for task in TASKS if task in args.tasks], args.articles_by, args.seed)
+    printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
+    styles = _content.deal_styles(articles, dealt, args.seed)
+
+    def programs() -> Iterator[Entry]:
+        for article in articles:
+            for task, complexity in product(dealt[article.article_id], COMPLEXITIES):
+                identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
+                program = _content.build_sample(article, task, styles[article.article_id], complexity, recipe)
+                yield identity, recipe.writer, reworded(program, printed)
+
+    _write(args, articles, dealt, list(study.ask_programs(args, programs).values()), recipe)
+    return ExitStatus.DONE
 
 
 def read_roles(args: argparse.Namespace) -> _content.BuildOptions:
@@ -144,21 +119,6 @@ def read_roles(args: argparse.Namespace) -> _content.BuildOptions:
     return _content.BuildOptions(
         writer=writer, decomposer=decomposer, verifiers=verifiers, consensus=args.consensus, attempts=args.attempts
     )
-
-
-def _settings(
-    args: argparse.Namespace, articles: Sequence[Article], dealt: _content.Dealt, recipe: _content.BuildOptions
-) -> JsonObject:
-    served = Counter(task for tasks in dealt.values() for task in tasks)
-    return {
-        **asdict(recipe),
-        "tasks": [task for task in TASKS if task in args.tasks],
-        "articles": len(articles),
-        "articles_by": "task" if all(len(tasks) < 2 for tasks in dealt.values()) else "all",
-        "articles_of": dict(sorted(served.items())),
-        **{name: getattr(args, name) for name in ("evaluation_size", "evaluation_share", "seed")},
-        "prompts": args.prompt,
-    }
 
 
 def _write(
@@ -186,8 +146,18 @@ def _write(
         "measure an LLM on them",
         f"deep probe eval --data {quote(str(args.out))} --llm NAME",
     )
+    served = Counter(task for tasks in dealt.values() for task in tasks)
+    settings = {
+        **asdict(recipe),
+        "tasks": [task for task in TASKS if task in args.tasks],
+        "articles": len(articles),
+        "articles_by": "task" if all(len(tasks) < 2 for tasks in dealt.values()) else "all",
+        "articles_of": dict(sorted(served.items())),
+        **{name: getattr(args, name) for name in ("evaluation_size", "evaluation_share", "seed")},
+        "prompts": args.prompt,
+    }
     results = {
-        "settings": _settings(args, articles, dealt, recipe),
+        "settings": settings,
         "samples": len(samples),
         "given_up": len(measures) - len(samples),
         "splits": {name: _split_counts(some) for name, some in by_split.items()},
@@ -198,7 +168,7 @@ def _write(
 
     def write_splits(folder: Path) -> None:
         for name, some in by_split.items():
-            write_samples(folder / f"{name}.jsonl", some)
+            write_json_lines(folder / f"{name}.jsonl", (sample.to_row() for sample in some))
 
     study.publish(
         args,
@@ -261,7 +231,11 @@ def evaluate(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     check_not_in(args.out, Path(args.data), "data")
     matcher = _probe_measures.choose_matcher(args, llms)
-    observed = _matched(args, matcher, samples, _observe(args, samples, llms))
+    observed = _observe(args, samples, llms)
+    if matcher.encoder is not None:
+        observed = _probe_measures.with_alike(observed, samples, matcher.encoder, args.match_similarity)
+    elif matcher.asks:
+        observed = _asked(args, samples, observed)
     result = {
         llm: _probe_measures.measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
         for llm, of_llm in observed.items()
@@ -270,14 +244,19 @@ def evaluate(args: argparse.Namespace) -> int:
     study.publish(
         args,
         verdict_of(result, samples, tables),
-        _results(args, matcher, samples, result),
+        {
+            "settings": {"stage": args.stage, "match": args.match, "matched_by": matcher.name, "prompts": args.prompt},
+            "samples": len(samples),
+            "claims": sum(len(sample.claims) for sample in samples),
+            "models": {model: [m.row() for m in measures] for model, measures in result.items()},
+        },
         _text(tables, matcher),
         tables=tables,
         titles=TITLES,
         shown=in_percent,
         note="Shares in percent.",
         paper="probe",
-        figures=draw_measures(tables),
+        figures={name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables},
     )
     return ExitStatus.DONE
 
@@ -308,18 +287,6 @@ def _observe(
     return observed
 
 
-def _matched(
-    args: argparse.Namespace,
-    matcher: _probe_measures.Matcher,
-    samples: Sequence[Sample],
-    observed: dict[str, list[_probe_measures.Observed]],
-) -> dict[str, list[_probe_measures.Observed]]:
-    """Return the observations, with the claims that say the same in other words where the matcher looks for them."""
-    if matcher.encoder is not None:
-        return _probe_measures.with_alike(observed, samples, matcher.encoder, args.match_similarity)
-    return _asked(args, samples, observed) if matcher.asks else observed
-
-
 def _asked(
     args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[_probe_measures.Observed]]
 ) -> dict[str, list[_probe_measures.Observed]]:
@@ -341,20 +308,6 @@ def _asked(
                 f"--match-encoder, or compare by form with --match normalised."
             )
     return matched
-
-
-def _results(
-    args: argparse.Namespace,
-    matcher: _probe_measures.Matcher,
-    samples: Sequence[Sample],
-    found: Mapping[str, Sequence[_probe_measures.Measure]],
-) -> JsonObject:
-    return {
-        "settings": {"stage": args.stage, "match": args.match, "matched_by": matcher.name, "prompts": args.prompt},
-        "samples": len(samples),
-        "claims": sum(len(sample.claims) for sample in samples),
-        "models": {model: [m.row() for m in measures] for model, measures in found.items()},
-    }
 
 
 def _text(tables: Mapping[str, pd.DataFrame], matcher: _probe_measures.Matcher) -> str:
@@ -398,10 +351,7 @@ WIDE = {
     "figure3-decomposition": ("decompose", ("precision", "recall", "no_answer")),
     "figure4a-localization": (
         "locate",
-        (
-            *(f"{unit}_{score}" for unit in ("claim", "character") for score in SCORES),
-            "no_answer",
-        ),
+        (*(f"{unit}_{score}" for unit in ("claim", "character") for score in SCORES), "no_answer"),
     ),
     "figure4b-detection": (
         "detect",
@@ -448,11 +398,6 @@ def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
         tasks = dict.fromkeys(task for task, _ in known)
         rows += [{"model": model, "task": t} | {name: known.get((t, name)) for name in columns} for t in tasks]
     return pd.DataFrame(rows).astype({name: float for name in columns if rows})
-
-
-def draw_measures(tables: Mapping[str, pd.DataFrame]) -> dict[str, "Figure"]:
-    """Return the figures of the tables that have one."""
-    return {name: _bars(tables[name], panels, TITLES[name]) for name, panels in FIGURES.items() if name in tables}
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":

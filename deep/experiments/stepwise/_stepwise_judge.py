@@ -95,12 +95,7 @@ STRINGS = {"type": "array", "items": _STRING}
 
 def object_schema(**properties: Any) -> dict[str, Any]:
     """Return the JSON schema of an object that has these properties and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 # The JSON schema of the reply to each step.

@@ -25,11 +25,7 @@ TaskLabels = Mapping[str, tuple[str, ...]]
 
 
 def sampled(
-    step: str,
-    messages: list[dict[str, str]],
-    samples: int,
-    max_tokens: int,
-    schema: Mapping[str, object] | None = None,
+    step: str, messages: list[dict[str, str]], samples: int, max_tokens: int, schema: Mapping[str, object] | None = None
 ) -> list[Question]:
     """Return one question as often as it is to be asked; above once its answers are drawn at temperature 1."""
     parameters = {"temperature": float(samples > 1), "max_tokens": max_tokens}
@@ -173,7 +169,7 @@ class SentenceJudge(LLMJudge):
 
     @property
     def _threshold(self) -> int:
-        return _wording.majority_of(self.samples) if self.threshold is None else self.threshold
+        return self.samples // 2 + 1 if self.threshold is None else self.threshold
 
     @abstractmethod
     def most_calls(self, example: Example) -> int:
@@ -412,11 +408,7 @@ class AutoLabelJudge(SentenceJudge):
         return 1 + 2 * self.samples
 
     def read(
-        self,
-        source: str,
-        claim: str,
-        sentences: Sequence[str] | None = None,
-        kinds: Sequence[str] | None = None,
+        self, source: str, claim: str, sentences: Sequence[str] | None = None, kinds: Sequence[str] | None = None
     ) -> Program[_wording.TurnReading]:
         """Return the questions about one reply, as a program that ends with a verdict for each sentence.
 
@@ -444,15 +436,12 @@ class AutoLabelJudge(SentenceJudge):
             known[i] = "irrelevant" if 2 * tally.labels["irrelevant"] > self.samples else known[i]
         cognitive = {i: _wording.UNMARKED for i in every if known[i] == "cognitive"}
         tiers = yield from turn.label("tier", cognitive, self._contrasts, self.samples)
-        met = {i: [self._supported(tally)] for i, tally in support.items()} | {
-            i: self._met(t) for i, t in tiers.items()
-        }
+        # A sample that calls a factual sentence irrelevant does not object to it.
+        good = ("faithful", "irrelevant")
+        met = {i: [tally.passes(good, "hallucinated", self._threshold)] for i, tally in support.items()}
+        met |= {i: self._met(tally) for i, tally in tiers.items()}
         verdicts = (turn.verdict(i, known[i], met.get(i, []), self.level) for i in every)
         return _wording.TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
-
-    def _supported(self, tally: _wording.LabelTally) -> bool | None:
-        """Return whether a factual sentence is faithful; a sample that calls it irrelevant does not object."""
-        return tally.passes(("faithful", "irrelevant"), "hallucinated", self._threshold)
 
     def _met(self, tally: _wording.LabelTally) -> list[bool | None]:
         """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""

@@ -262,11 +262,6 @@ def check_samples(samples: object, threshold: object) -> None:
         raise InputError(f"`threshold` must be a whole number from 1 to {samples}. Got {threshold!r}.")
 
 
-def majority_of(samples: int) -> int:
-    """Return the least number of samples that are more than half of all."""
-    return samples // 2 + 1
-
-
 @dataclass(frozen=True, slots=True)
 class SentenceVerdict:
     """A judge's verdict on one sentence.
@@ -379,18 +374,15 @@ class TurnReading:
             vote, reason = ABSTAIN, commonest(undecided)
         elif not checked:
             vote, reason = ABSTAIN, "abstained"
+        plain: dict[bool | None, str] = {True: "consistent", False: "hallucinated"}
+        verdicts = (s.verdict or plain.get(s.consistent, f"undecided ({s.reason})") for s in self.sentences)
         return Judgment(
             vote=vote,
             reason=reason,
             rationale="\n".join(f"not aligned: {text}" for text in self.unaligned) or None,
-            evidence=tuple(map(_as_evidence, self.sentences)),
+            evidence=tuple(f"{said}: {s.text}" for said, s in zip(verdicts, self.sentences, strict=True)),
             **usage_of(self.replies),
         )
-
-
-def _as_evidence(sentence: SentenceVerdict) -> str:
-    known = {True: "consistent", False: "hallucinated", None: f"undecided ({sentence.reason})"}
-    return f"{sentence.verdict or known[sentence.consistent]}: {sentence.text}"
 
 
 # The labels that a sentence may get, by task, in the order in which the tasks are asked.

@@ -365,7 +365,8 @@ class BatchRunner(BatchSession):
             state = await self._api(lambda: _named(self.client.openai.batches.retrieve(remote)))
             if state.status in ENDED:
                 looks += 1
-                if not _lacks_results(state):
+                # One that counts answers may name no file of them for a moment after its end.
+                if state.request_counts is None or not _answered(state) or state.output_file_id:
                     return state
                 if looks >= LOOKS:
                     raise EndpointError(
@@ -378,7 +379,10 @@ class BatchRunner(BatchSession):
     async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
         if state.status == "failed" and not state.output_file_id:
             await self.ledger.call(release_batch, batch_id=batch.id, run=self.ledger.run)
-            raise EndpointError(f"`batch` was refused: {self.client.redact.line(_first_error(state))}.")
+            errors = getattr(state.errors, "data", None)
+            first = errors[0] if isinstance(errors, list) and errors else None
+            why = str(getattr(first, "message", None) or getattr(first, "code", None) or "no reason given")
+            raise EndpointError(f"`batch` was refused: {self.client.redact.line(why)}.")
         with ExitStack() as stack:
             lines = await self._results(batch, state, stack)
             stream, strange = iter(requests), lines.keys()
@@ -474,11 +478,6 @@ def _answered(state: "RemoteBatch") -> int:
     return n if isinstance(n, int) else int(state.status == "completed")
 
 
-def _lacks_results(state: "RemoteBatch") -> bool:
-    """Return whether a batch that counts answers names no file of them, as it may for a moment after its end."""
-    return state.request_counts is not None and bool(_answered(state)) and not state.output_file_id
-
-
 async def _named(answer: Awaitable[T]) -> T:
     """Return an answer about a file or a batch, which the openai client takes as it comes; it must at least have an id.
 
@@ -493,9 +492,3 @@ async def _named(answer: Awaitable[T]) -> T:
     if not isinstance(getattr(answered, "status", None), str | None):
         raise CallError("broken", "the answer has a status that is not text")
     return answered
-
-
-def _first_error(state: "RemoteBatch") -> str:
-    errors = getattr(state.errors, "data", None)
-    first = errors[0] if isinstance(errors, list) and errors else None
-    return str(getattr(first, "message", None) or getattr(first, "code", None) or "no reason given")

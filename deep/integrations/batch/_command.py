@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from deep import console, llm
 from deep._util.names import check_name
@@ -113,19 +113,9 @@ def import_results(
     return asyncio.run(_import(plan, plan.with_providers(replace(options, batch=True)), folder, progress))
 
 
-class _Desk(NamedTuple):
-    """The parts of a run that asks nobody."""
-
-    ledger: llm.Ledger
-    client: llm.Client
-    terms: llm.Terms
-    gate: llm.ModelGate
-    tally: llm.Tally
-    replay: Replay
-
-
 @asynccontextmanager
-async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[_Desk]:
+async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[tuple[llm.Caller, llm.Client, llm.Tally, Replay]]:
+    """Yield the parts of a run that asks nobody; its caller has no client of its own."""
     client = llm.Client(options.base_url, os.environ.get(options.api_key_env, "").strip() or None)
     once, retry = options.at_most_once, options.retry_failed
     tally = llm.Tally(None if plan.staged else plan.n_requests)
@@ -133,7 +123,7 @@ async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[_Desk]:
         async with Engine.opened(options, tally, asks=False) as engine:
             caller, history, run = engine.caller, engine.history, engine.caller.ledger.run
             replay = Replay(plan.programs, plan.endpoint, history, run=run, at_most_once=once, retry=retry)
-            yield _Desk(caller.ledger, client, caller.terms, caller.gate, tally, replay)
+            yield caller, client, tally, replay
     finally:
         await client.close()
 
@@ -141,11 +131,11 @@ async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[_Desk]:
 async def _export(
     plan: Plan, options: AskOptions, folder: Path, limits: tuple[int, int], progress: ProgressCallback | None
 ) -> Account:
-    async with _desk(plan, options) as desk:
-        ledger, client, terms, gate, tally, replay = desk
+    async with _desk(plan, options) as (caller, client, tally, replay):
         give_up = "exported" in options.retry_failed
-        released = await ledger.call(llm.release_exports, plan.endpoint) if give_up else 0
-        exporter = BatchExporter(ledger, client, read_answer, terms, gate, tally, plan.endpoint, folder, *limits)
+        released = await caller.ledger.call(llm.release_exports, plan.endpoint) if give_up else 0
+        session = caller.ledger, client, read_answer, caller.terms, caller.gate, tally
+        exporter = BatchExporter(*session, plan.endpoint, folder, *limits)
         await exporter.run(_watched(chain(plan.requests(), replay.requests()), tally, progress))
         return {
             "schema_version": 1,
@@ -165,10 +155,10 @@ async def _export(
 async def _import(
     plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None
 ) -> tuple[Account, llm.Tally]:
-    async with _desk(plan, options) as desk:
-        ledger, client, terms, gate, tally, replay = desk
+    async with _desk(plan, options) as (caller, client, tally, replay):
         with FileResults(folder, client.redact) as results:
-            importer = BatchImporter(ledger, client, read_answer, terms, gate, tally, results)
+            session = caller.ledger, client, read_answer, caller.terms, caller.gate, tally
+            importer = BatchImporter(*session, results)
             await importer.run(_watched(plan.requests(), tally, progress))
             await _stages(importer, lambda: _watched(replay.requests(), tally, progress), replay)
             strange, first = results.strange()

@@ -101,7 +101,9 @@ def read_line(line: str) -> BatchLine | None:
     response, error = entry.get("response"), entry.get("error")
     if not isinstance(response, dict | None) or not isinstance(error, dict | None):
         return None
-    return cast(BatchLine, entry) if _is_status((response or {}).get("status_code")) else None
+    status = (response or {}).get("status_code")
+    is_status = isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600
+    return cast(BatchLine, entry) if status is None or is_status else None
 
 
 def _number(digits: str) -> float | str:
@@ -112,10 +114,6 @@ def _number(digits: str) -> float | str:
 
 def _whole(digits: str) -> int | str:
     return digits if isinstance(_number(digits), str) else int(digits)
-
-
-def _is_status(status: object) -> bool:
-    return status is None or (isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600)
 
 
 def reply_in(line: BatchLine) -> tuple[Reply, object]:
@@ -135,14 +133,6 @@ def reply_in(line: BatchLine) -> tuple[Reply, object]:
         message = reply_error(200, "", error).message
         raise CallError("broken", f"the line has an answer and an error: {message}", status=200, body=raw)
     return checked_reply(body, raw), body
-
-
-def result_of(line: BatchLine) -> tuple[object, ...]:
-    """Return the parts of a result in which two lines about one request must agree; ids and times may differ."""
-    response = line.get("response") or {}
-    body = response.get("body")
-    answer = body.get("choices") if isinstance(body, dict) and "choices" in body else body
-    return response.get("status_code"), answer, line.get("error")
 
 
 # Lines that are entered in the index, or requests that are looked up, together.
@@ -176,8 +166,11 @@ def custom_id(key: str, number: int) -> str:
 
 
 def result_digest(line: BatchLine) -> bytes:
-    """Return a digest of the parts of a result in which two lines that say the same agree."""
-    text = json.dumps(result_of(line), sort_keys=True, default=str)
+    """Return a digest of the parts of a result in which two lines that say the same agree; ids and times may differ."""
+    response = line.get("response") or {}
+    body = response.get("body")
+    answer = body.get("choices") if isinstance(body, dict) and "choices" in body else body
+    text = json.dumps([response.get("status_code"), answer, line.get("error")], sort_keys=True, default=str)
     return sha256(text.encode(errors="surrogatepass")).digest()[:16]
 
 
@@ -239,7 +232,8 @@ class FileResults:
         for key, number, digest, answered, file, at in self._index.execute(
             f"{chosen} ORDER BY key, answered DESC, number, file, at", list(keys)
         ):
-            result[key].append(FileResult(number, digest, bool(answered), self._at(file, at)))
+            line = line_at(self._file(file), at, self._redact)
+            result[key].append(FileResult(number, digest, bool(answered), line))
         return dict(result)
 
     def keys(self) -> set[str]:
@@ -263,24 +257,21 @@ class FileResults:
             raise CallError("expired", "the batch ended without this request", reached=False)
         return result[0].line
 
-    def strange(self, most: int = 3) -> tuple[int, list[str]]:
-        """Return how many ids no request has had that :meth:`of` was called with, and the first of them."""
+    def strange(self) -> tuple[int, list[str]]:
+        """Return how many ids no request has had that :meth:`of` was called with, and the first three of them."""
         (n,) = self._index.execute("SELECT count(DISTINCT key) FROM results WHERE NOT met").fetchone()
-        first = self._index.execute("SELECT DISTINCT key FROM results WHERE NOT met ORDER BY key LIMIT ?", (most,))
+        first = self._index.execute("SELECT DISTINCT key FROM results WHERE NOT met ORDER BY key LIMIT 3")
         return n, [key for (key,) in first]
 
     def _add(self, number: int) -> None:
         before, places = self.lines, self._places(number)
-        while some := list(islice(places, AT_ONCE)):
-            self._enter(some)
+        insert = "INSERT OR IGNORE INTO results (key, number, digest, file, at, answered) VALUES (?, ?, ?, ?, ?, ?)"
+        while rows := list(islice(places, AT_ONCE)):
+            with self._index:
+                entered = self._index.executemany(insert, rows).rowcount
+            self.lines += len(rows)
+            self.repeated += len(rows) - max(entered, 0)
         self.files += self.lines > before
-
-    def _enter(self, rows: Sequence[ResultLine]) -> None:
-        with self._index:
-            insert = "INSERT OR IGNORE INTO results (key, number, digest, file, at, answered) VALUES (?, ?, ?, ?, ?, ?)"
-            entered = self._index.executemany(insert, rows).rowcount
-        self.lines += len(rows)
-        self.repeated += len(rows) - max(entered, 0)
 
     def _places(self, number: int) -> Iterator[ResultLine]:
         for start, raw in placed_lines(self._file(number)):
@@ -294,9 +285,6 @@ class FileResults:
             answered = (line.get("response") or {}).get("status_code") == 200
             whole = int(attempt) if attempt.isdecimal() and attempt.isascii() and len(attempt) < 10 else 1
             yield key, whole, result_digest(line), number, start, answered
-
-    def _at(self, number: int, at: int) -> BatchLine:
-        return line_at(self._file(number), at, self._redact)
 
     def _file(self, number: int) -> IO[bytes]:
         if number not in self._open:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class EncoderJudge(PairJudge):
     against: Head | None = None
     name: str = field(init=False)
     version: str = field(init=False)
+    # The published way that a subclass is.
+    way: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         check_choice(self.aggregation, ("max", "mean"), "aggregation")
@@ -70,11 +72,9 @@ class EncoderJudge(PairJudge):
                 f"`chunk_tokens` must be a whole number of at least 1, or None for single sentences. "
                 f"Got {self.chunk_tokens!r}."
             )
-        object.__setattr__(self, "name", self._way())
+        plain = f"nli-{self.aggregation}" if self.against is None else SUMMAC_ZS
+        object.__setattr__(self, "name", self.way or plain)
         self._set_version(sigmoid=self.head.independent)
-
-    def _way(self) -> str:
-        return f"nli-{self.aggregation}" if self.against is None else SUMMAC_ZS
 
     @property
     def settings(self) -> dict[str, object]:
@@ -336,11 +336,7 @@ def _pool(states: "torch.Tensor", mask: "torch.Tensor", pooling: str) -> "torch.
 
 
 def load_embedding(
-    path_or_id: str | Path,
-    *,
-    threshold: float = 0.6,
-    band: float = 0.1,
-    **options: Unpack[NetworkOptions],
+    path_or_id: str | Path, *, threshold: float = 0.6, band: float = 0.1, **options: Unpack[NetworkOptions]
 ) -> EmbeddingJudge:
     """Make a labeling function of a sentence-embedding model: a weak judge that sees topics, not truth.
 

@@ -59,7 +59,10 @@ def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, l
     try:
         model = RobertaForSequenceClassification(config)
         known = model.state_dict()
-        named = {_renamed(name): value for name, value in state.items()}
+        named = {}
+        for name, value in state.items():
+            old = next((old for old in RENAMED if name.startswith(old)), "")
+            named[(RENAMED[old] or "roberta.") + name.removeprefix(old) if old else name] = value
         model.load_state_dict({name: named[name] for name in known})
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise InputError(
@@ -67,11 +70,6 @@ def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, l
             f"Got {folder.name!r}: {one_line(error)}"
         ) from None
     return model, tokenizer, [path]
-
-
-def _renamed(name: str) -> str:
-    old = next((old for old in RENAMED if name.startswith(old)), "")
-    return (RENAMED[old] or "roberta.") + name.removeprefix(old) if old else name
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,7 @@ class AlignScoreJudge(EncoderJudge):
     .. [1] Zha et al., ACL 2023. https://arxiv.org/abs/2305.16739
     """
 
-    def _way(self) -> str:
-        return ALIGNSCORE
+    way = ALIGNSCORE
 
     @property
     def settings(self) -> dict[str, object]:
@@ -178,8 +175,7 @@ class SummaCConvJudge(EncoderJudge):
 
     convolution: Convolution = field(kw_only=True)
 
-    def _way(self) -> str:
-        return SUMMAC_CONV
+    way = SUMMAC_CONV
 
     @property
     def settings(self) -> dict[str, object]:

@@ -101,11 +101,6 @@ def one_line(error: BaseException) -> str:
     return f"{text.removeprefix('Got: ').rstrip('.:')[:200]}."
 
 
-def _model_name(id_or_path: str | Path, folder: Path) -> str:
-    """Return the hub id, or the name of the folder: never the place of the folder on this machine."""
-    return folder.resolve().name if Path(id_or_path).expanduser().exists() else str(id_or_path)
-
-
 def fingerprint(folder: Path, weights: Sequence[Path] = ()) -> str:
     """Return a SHA-256 over the files that decide what a model answers: configuration, tokenizer, weights."""
     weights = weights or sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
@@ -242,19 +237,29 @@ def load_network(
     `reads` is the most tokens that its published way of use gives it, whatever its own limit says where positions are
     relative (as of T5), and within it otherwise. `make` reads weights that transformers does not.
     """
-    batch_size = _check_batch_size(options.get("batch_size", 16))
+    batch_size = options.get("batch_size", 16)
+    if type(batch_size) is not int or batch_size < 1:
+        raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
     folder = model_folder(id_or_path, options.get("revision"))
     _require_libraries()
+    files: list[Path] = []
     with quiet():
-        model, tokenizer, files = _usual(folder, kind, str(id_or_path)) if make is None else make(folder)
+        if make is not None:
+            model, tokenizer, files = make(folder)
+        else:
+            config, tokenizer = read_parts(folder, str(id_or_path))
+            _check_kind(config, kind, str(id_or_path))
+            model = _weights(folder, kind, str(id_or_path))
     _pad(tokenizer, model, str(id_or_path))
+    # The hub id, or the name of the folder: never the place of the folder on this machine.
+    name = folder.resolve().name if Path(id_or_path).expanduser().exists() else str(id_or_path)
     return Network(
         tokenizer=tokenizer,
         model=_placed(model.eval(), options.get("device")),
-        model_id=options.get("model_id") or _model_name(id_or_path, folder),
+        model_id=options.get("model_id") or name,
         folder=folder,
         fingerprint=fingerprint(folder, files),
-        max_tokens=_limit(_known_limits(model.config, tokenizer, folder, reads), options.get("max_tokens")),
+        max_tokens=_limit(model.config, tokenizer, folder, reads, options.get("max_tokens")),
         batch_size=batch_size,
     )
 
@@ -275,14 +280,6 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _usual(
-    folder: Path, kind: NetworkKind, origin: str
-) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
-    config, tokenizer = read_parts(folder, origin)
-    _check_kind(config, kind, origin)
-    return _weights(folder, kind, origin), tokenizer, []
-
-
 def read_parts(folder: Path, origin: str = "") -> "tuple[PretrainedConfig, PreTrainedTokenizerBase]":
     """Return the configuration and the tokenizer of a folder; errors call it by its `origin`."""
     from transformers import AutoConfig, AutoTokenizer
@@ -296,13 +293,6 @@ def read_parts(folder: Path, origin: str = "") -> "tuple[PretrainedConfig, PreTr
         ) from None
 
 
-def _check_batch_size(batch_size: int) -> int:
-    """Return a batch size if it can be one, else raise."""
-    if type(batch_size) is not int or batch_size < 1:
-        raise InputError(f"`batch_size` must be a whole number of at least 1. Got {batch_size!r}.")
-    return batch_size
-
-
 def _check_kind(config: "PretrainedConfig", kind: NetworkKind, origin: str) -> None:
     built = list(config.architectures or [])
     if kind != "embedding" and not any(name.endswith(BUILT[kind]) for name in built):
@@ -311,16 +301,6 @@ def _check_kind(config: "PretrainedConfig", kind: NetworkKind, origin: str) -> N
             f"`id_or_path` must hold a {what} model. Got {origin!r}, a "
             f"{', '.join(built) or 'model of an unknown kind'}. For sentence embeddings use load_embedding."
         )
-
-
-def _known_limits(
-    config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, reads: int | None
-) -> list[int]:
-    """Return the limits of the tokens of an input."""
-    if reads is not None and getattr(config, "max_position_embeddings", None) is None:  # positions are relative
-        return [reads]
-    own = [*_config_limits(config), *_tokenizer_limits(folder, tokenizer)]
-    return own if reads is None else [*own, reads]
 
 
 def _weights(folder: Path, kind: NetworkKind, origin: str) -> "PreTrainedModel":
@@ -377,21 +357,20 @@ def read_settings(path: Path) -> JsonObject:
     return settings
 
 
-def _config_limits(config: "PretrainedConfig") -> list[int]:
-    positions = getattr(config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions < 1:
-        return [_USUAL_LIMIT]
-    return [positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions]
-
-
-def _tokenizer_limits(folder: Path, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
-    """Return the limits that the tokenizer and the settings of sentence-transformers name, if any."""
-    length = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
-    return [value for value in (length, tokenizer.model_max_length) if value and value < _NO_LIMIT]
-
-
-def _limit(known: list[int], limit: int | None) -> int:
+def _limit(
+    config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, reads: int | None, limit: int | None
+) -> int:
     """Return the longest input that the model can read; `limit` can only lower it."""
+    known = [] if reads is None else [reads]
+    positions = getattr(config, "max_position_embeddings", None)
+    if reads is None or positions is not None:  # else positions are relative, and nothing else bounds an input
+        # The tokenizer and the settings of sentence-transformers may name a limit, too.
+        length = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
+        known += [value for value in (length, tokenizer.model_max_length) if value and value < _NO_LIMIT]
+        if not isinstance(positions, int) or positions < 1:
+            known.append(_USUAL_LIMIT)
+        else:
+            known.append(positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions)
     if limit is not None and (type(limit) is not int or not 1 <= limit <= min(known)):
         raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {limit!r}.")
     return limit or min(known)

@@ -211,10 +211,7 @@ class MiniCheckJudge(CheckerJudge):
 
 
 def load_minicheck(
-    id_or_path: str | Path,
-    *,
-    threshold: float = 0.5,
-    **options: Unpack[_network.NetworkOptions],
+    id_or_path: str | Path, *, threshold: float = 0.5, **options: Unpack[_network.NetworkOptions]
 ) -> MiniCheckJudge:
     """Make a judge of a MiniCheck model: a T5 that says 0 or 1, or a RoBERTa or DeBERTa of two labels.
 
@@ -325,10 +322,7 @@ class LettuceDetectJudge(CheckerJudge):
 
 
 def load_lettucedetect(
-    id_or_path: str | Path,
-    *,
-    threshold: float = 0.5,
-    **options: Unpack[_network.NetworkOptions],
+    id_or_path: str | Path, *, threshold: float = 0.5, **options: Unpack[_network.NetworkOptions]
 ) -> LettuceDetectJudge:
     """Make a judge of a LettuceDetect model: ModernBERT with two labels a token.
 

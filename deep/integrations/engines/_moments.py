@@ -15,15 +15,7 @@ import numpy.typing as npt
 
 from deep import model as models
 from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
-from deep._util.columns import (
-    Column,
-    TablePlace,
-    answer_cells,
-    name_cells,
-    score_cells,
-    text_cells,
-    vote_cells,
-)
+from deep._util.columns import Column, TablePlace, answer_cells, name_cells, score_cells, text_cells, vote_cells
 from deep._util.files import JsonObject, read_bytes
 from deep._util.names import check_name
 from deep._util.scales import Scale
@@ -158,11 +150,7 @@ def _checksum(model: Model) -> str:
 
 
 def moments_of_votes(
-    model: Model,
-    votes: AnyVotes,
-    *,
-    datasets: Sequence[str] | Texts,
-    counts: npt.ArrayLike | None = None,
+    model: Model, votes: AnyVotes, *, datasets: Sequence[str] | Texts, counts: npt.ArrayLike | None = None
 ) -> Moments:
     """Return the moments of rows.
 
@@ -188,10 +176,7 @@ def moments_of_votes(
 
 
 def _counted(
-    model: Model,
-    votes: AnyVotes,
-    datasets: tuple[Sequence[str], Positions],
-    counts: npt.ArrayLike | None = None,
+    model: Model, votes: AnyVotes, datasets: tuple[Sequence[str], Positions], counts: npt.ArrayLike | None = None
 ) -> Moments:
     """Return the moments of rows, whose datasets are names and the position there of each row's."""
     result, (names, dataset_of) = Moments.empty(model), datasets

@@ -47,7 +47,12 @@ def run(args: argparse.Namespace) -> int:
     """Read, write and report."""
     from deep.integrations.foreign import read_foreign
 
-    files = [path for name in args.files for path in _logs(Path(name))]
+    files = list[Path]()
+    for path in map(Path, args.files):
+        logs = sorted(p for p in path.rglob("*") if p.suffix in (".eval", ".json")) if path.is_dir() else [path]
+        if not logs:
+            raise InputError(f"`files` must be files, or folders of logs of Inspect. Got {str(path)!r} without any.")
+        files += logs
     out = args.out or Path(f"{files[0].name.lstrip('.').partition('.')[0]}.votes.parquet")
     result = read_foreign(files, ForeignOptions(**topic_values(ForeignOptions, args)))
     written = result.write(out)
@@ -83,11 +88,3 @@ def _next(voters: tuple[str, ...], written: list[Path], scales: tuple[str, ...])
         declared = f" --scale {shlex.join(scales)}" if scales else ""
         return f"deep report {name} --out {shlex.quote(str(out.with_suffix('.html')))}{declared}"
     return f"deep ask {name} --lexical all --out {shlex.quote(str(out.with_suffix('.parquet')))}"
-
-
-def _logs(path: Path) -> list[Path]:
-    """Return the logs of Inspect in a folder, or the file that is named."""
-    result = sorted(p for p in path.rglob("*") if p.suffix in (".eval", ".json")) if path.is_dir() else [path]
-    if not result:
-        raise InputError(f"`files` must be files, or folders of logs of Inspect. Got {str(path)!r} without any.")
-    return result

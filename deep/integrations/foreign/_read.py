@@ -261,7 +261,9 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
         label = first_of(known, paths["label"]) if "label" in paths else _own_label(known, options.label)
         one = ForeignItem(dataset if own is None else str(own), item, document, texts, label)
         one.answers = list(answers_in(tool, known, question, person))
-        one.answers += [ForeignAnswer(_per(tool, known, column), record.get(column)) for column in rest]
+        part = first_of(known, tool.answers.get("per", ()))
+        beside = "" if part in (None, "none") else f", {part}"
+        one.answers += [ForeignAnswer(f"{column}{beside}", record.get(column)) for column in rest]
         one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
         if tool.name == "lm-eval":
             texts["claim"] = _likeliest(record, known) or texts["claim"]
@@ -313,11 +315,6 @@ def _of_inspect(answer: ForeignAnswer, record: FileRow, graders: set[str], *, fa
         return answer  # its scale tells
     result = SimpleNamespace(value=answer.value, reason=reason, explanation=answer.why)
     return answer._replace(judgment=judgment_of(result if score else None, failed=failed))
-
-
-def _per(tool: Tool, known: Mapping[str, Any], column: str) -> str:
-    part = first_of(known, tool.answers.get("per", ()))
-    return column if part in (None, "none") else f"{column}, {part}"
 
 
 def _id(value: object) -> str:
@@ -453,13 +450,12 @@ class _Settled:
                 self._usable[answer.judge] += 1
         elif not isinstance(value, bool) and (number := number_in(value)) is not None and not math.isnan(number):
             self._numbers[answer.judge].append(number)
-        elif isinstance(value, bool) or self._is_read(value):
+        elif isinstance(value, bool) or (
+            isinstance(value, str) and (self._replies or value.strip().lower() in self._words)
+        ):
             self._usable[answer.judge] += 1
         elif not is_empty(value):
             self._unread[answer.judge][str(value)] += 1
-
-    def _is_read(self, value: object) -> bool:
-        return isinstance(value, str) and (self._replies or value.strip().lower() in self._words)
 
     def _recognised(self) -> dict[str, Scale]:
         """Return the scale of each judge that gives numbers; none of those on no usual scale."""

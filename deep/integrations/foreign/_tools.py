@@ -25,6 +25,7 @@ from deep.exceptions import InputError, needs_extra
 from deep.records import Judgment
 
 _TABLES = packaged(__package__, "tools.toml")
+_TRUE = ("true", "1", "on", "yes")
 
 # The names that a column usually has, by what it holds.
 ROLES: Mapping[str, Sequence[str]] = _TABLES["usual"]["roles"]
@@ -387,15 +388,12 @@ def _answer(tool: Tool, known: Mapping[str, Any], judge: object, question: str |
     )
     if value is None and "$answer" in "".join(how.get("value", ())):  # a column for each choice, true where it is taken
         start = f"{values[0]}."
-        value = next((k[len(start) :] for k, cell in known.items() if k.startswith(start) and _is_true(cell)), None)
+        chosen = (k for k, cell in known.items() if k.startswith(start) and str(cell).strip().lower() in _TRUE)
+        value = next((k[len(start) :] for k in chosen), None)
     if isinstance(value, Mapping) and not tool.people:  # several values of one score are a judge each
         yield from (ForeignAnswer(f"{judge}.{key}", one, None, why, failed) for key, one in value.items())
     else:
         yield ForeignAnswer(str(judge), value, grade, why, failed)
-
-
-def _is_true(cell: object) -> bool:
-    return str(cell).strip().lower() in ("true", "1", "on", "yes")
 
 
 def question_of(tool: Tool, records: Sequence[FileRow], question: str | None) -> str | None:

@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     name = describe_ledger(args.ledger)
     with History(args.ledger) as history:
         items, keys = _requests(history, args.item, args.dataset)
-        texts = _unnamed(history)
+        # Requests that no item has any more: its text was changed, and asked about again.
+        lost = schema.requests.c.key.not_in(sa.select(schema.items.c.key))
+        texts = {row["key"] for row in history.select(sa.select(schema.requests.c.key).where(lost))}
     if not items:
         patterns = ", ".join(map(repr, args.item))
         raise InputError(f"`item` must match items of the ledger. Got {patterns}, and none of {name!r} is named so.")
@@ -100,27 +102,17 @@ def _requests(
     return items, keys
 
 
-def _unnamed(history: History) -> set[str]:
-    """Return the requests that no item has any more: its text was changed, and asked about again."""
-    named = sa.select(schema.items.c.key)
-    lost = sa.select(schema.requests.c.key).where(schema.requests.c.key.not_in(named))
-    return {row["key"] for row in history.select(lost)}
-
-
 async def _delete(target: str, keys: set[str]) -> None:
     """Delete requests with their attempts and items, while no other run writes to a file."""
 
     def delete(connection: sa.Connection) -> None:
-        for part in _parts(sorted(keys)):
+        every = sorted(keys)
+        for at in range(0, len(every), AT_ONCE):
             for table in (schema.items, schema.attempts, schema.requests):
-                connection.execute(sa.delete(table).where(table.c.key.in_(part)))
+                connection.execute(sa.delete(table).where(table.c.key.in_(every[at : at + AT_ONCE])))
 
     async with Ledger(target, options={"forget": len(keys)}) as ledger:
         await ledger.call(delete)
-
-
-def _parts(keys: list[str]) -> Iterator[list[str]]:
-    return (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
 
 
 def _others(ledger: Path) -> Iterator[Path]:

@@ -164,7 +164,7 @@ class LabelDesk:
         """Return the expected errors, the canary of the model by these labels, and how far people agree."""
         with self._lock:
             book = self.log.book
-            labels, shared = book.majority(), self._shared()
+            labels, shared = book.majority(), [item for item in book.queue if len(book.labelers(item)) > 1]
             expected = self._expected(labels)
             result = book.annotations(shared) if shared else None
         measures = (
@@ -291,18 +291,10 @@ class LabelDesk:
             "waiting": sum(item in labeled for item in open_),
         }
 
-    def _shared(self) -> list[Item]:
-        return [item for item in self.log.book.queue if len(self.log.book.labelers(item)) > 1]
-
 
 @contextmanager
 def open_label_desk(
-    subject: LabelSubject,
-    out: str | Path = "labels.csv",
-    *,
-    n: int = 30,
-    double: int = 0,
-    random_state: int = 0,
+    subject: LabelSubject, out: str | Path = "labels.csv", *, n: int = 30, double: int = 0, random_state: int = 0
 ) -> Iterator[LabelDesk]:
     """Open the desk for one dataset: the first time its items are drawn, later it goes on where it ended.
 
@@ -330,12 +322,12 @@ def open_label_desk(
     files.check()
     plan_after = partial(_plan, subject, files.log, (n, double), random_state=random_state)
     seen = _label_log.read_label_log(files.log)[0] if _label_log.label_log_files(files.log) else AnswerBook()
-    plan = plan_after(seen)  # what is refused leaves no file
+    events, texts, rest = plan_after(seen)  # what is refused leaves no file
     with _label_log.open_label_log(files.log) as log:
         if log.book.queue != seen.queue:  # another process was there in between
-            plan = plan_after(log.book)
-        log.add(*plan.events)
-        desk = LabelDesk(subject, log, files, plan.rest, _texts=plan.texts)
+            events, texts, rest = plan_after(log.book)
+        log.add(*events)
+        desk = LabelDesk(subject, log, files, rest, _texts=texts)
         desk.write()
         try:
             yield desk
@@ -343,24 +335,12 @@ def open_label_desk(
             desk.write()
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The means to bring a queue to as many items or more: the events of now, all texts, and the items of later."""
-
-    events: list[LabelEvent]
-    texts: dict[Item, Example]
-    rest: list[Item]
+# The events of now, all texts, and the items of later.
+_Plan = tuple[list[LabelEvent], dict[Item, Example], list[Item]]
 
 
-def _plan(
-    subject: LabelSubject,
-    path: Path,
-    sizes: tuple[int, int],
-    book: AnswerBook,
-    *,
-    random_state: int,
-) -> _Plan:
-    """Return the plan for a queue, the first items of which are for two people."""
+def _plan(subject: LabelSubject, path: Path, sizes: tuple[int, int], book: AnswerBook, *, random_state: int) -> _Plan:
+    """Return the plan to bring a queue to as many items or more, the first of which are for two people."""
     n, double = sizes
     queue = book.queue
     other = next((item for item in queue if item not in subject.rows), None)
@@ -380,7 +360,7 @@ def _plan(
     now = max(AHEAD, double)
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
     wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
-    return _Plan(wanted, subject.texts(list(people)), new[now:])  # texts before a word of them is kept
+    return wanted, subject.texts(list(people)), new[now:]  # texts before a word of them is kept
 
 
 def _person(name: str) -> str:

@@ -77,9 +77,9 @@ class Annotations:
         """The annotators, sorted."""
         return sorted({annotator for _, annotator in self.marks})
 
-    def ratings(self, items: Sequence[str], name: str = "label") -> npt.NDArray[np.int64]:
-        """Return marks of shape (n_items, n_annotators), -1 where there is none."""
-        marks = ((item, one, marks[name]) for item in items for one, marks in self.by_item[item].items())
+    def ratings(self, items: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return labels of shape (n_items, n_annotators), -1 where there is none."""
+        marks = ((item, one, marks["label"]) for item in items for one, marks in self.by_item[item].items())
         return rating_table(marks, items, self.annotators)
 
     def disagreements(self) -> list[JsonObject]:
@@ -504,7 +504,8 @@ LabelCells = Mapping[str, str]
 
 def write_labels(book: AnswerBook, out: Path) -> None:
     """Write the label of most people for each item that has one, as :func:`deep.datasets.read_labels` reads it."""
-    _write(out, LABEL_COLUMNS, _label_rows(book))
+    rows = ({"dataset": name, "item_id": item, "label": str(label)} for (name, item), label in book.majority().items())
+    _write(out, LABEL_COLUMNS, rows)
 
 
 def write_annotations(book: AnswerBook, out: Path) -> None:
@@ -559,23 +560,16 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
             for cells in csv.DictReader(file, restkey="", restval=""):
                 row = read_row({name: cell for name, cell in cells.items() if name})
                 result = tuple(row.get(name, "") for name in columns)
-                yield tuple(map(_in_one_spelling, columns, result)) if any(result) else (path.name, str(cells))
+                pairs = zip(columns, result, strict=True)
+                plain = (plain_form(cell) if name == "annotator" else _plain(cell) for name, cell in pairs)
+                yield tuple(plain) if any(result) else (path.name, str(cells))
         except csv.Error as error:
             yield path.name, f"no CSV: {error}"
-
-
-def _in_one_spelling(column: str, cell: str) -> str:
-    return plain_form(cell) if column == "annotator" else _plain(cell)
 
 
 def _plain(text: str) -> str:
     # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
     return text.translate(PLAIN).encode(errors="replace").decode()
-
-
-def _label_rows(book: AnswerBook) -> Iterator[LabelCells]:
-    for (dataset, item_id), label in book.majority().items():
-        yield {"dataset": dataset, "item_id": item_id, "label": str(label)}
 
 
 def _write(out: Path, columns: Sequence[str], rows: Iterable[LabelCells]) -> None:

@@ -143,8 +143,11 @@ class LabelLog:
         rows = self._rows | new
         before, held = self._left.get(path, (None, 0))
         if before is not None and before == _signature(path):
-            with suppress(sqlite3.Error):  # a full disk, or a file that was changed just now: reading it tells
-                _append(path, islice(rows.items(), held, None))
+            # A full disk, or a file that was changed just now: reading it tells. The journal of SQLite is the old one
+            # and no WAL: every label is in the one file that people copy.
+            with suppress(sqlite3.Error), closing(_connect(path)) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                _insert(connection, islice(rows.items(), held, None))
         now = _signature(path)
         file = _read_file(path)
         theirs = {check: row for check, row in file.rows.items() if check not in rows}
@@ -324,16 +327,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{uri}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
-def _append(path: Path, rows: Iterable[tuple[str, tuple[int, str]]]) -> None:
-    """Add events to a file, and wait until they are on disk.
-
-    The journal of SQLite is the old one and no WAL: every label is in the one file that people copy.
-    """
-    with closing(_connect(path)) as connection:
-        connection.execute("PRAGMA synchronous = EXTRA")
-        _insert(connection, rows)
-
-
 def _insert(connection: sqlite3.Connection, rows: Iterable[tuple[str, tuple[int, str]]]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     with connection:
@@ -466,15 +459,6 @@ OLD_START = b'{"schema_version"'
 OLD_STRAY = b" \t\r\0\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class OldLine:
-    """A line of an old log: its event, and the checksums of the line that it was written behind and of itself."""
-
-    event: LabelEvent
-    before: str
-    check: str
-
-
 def _old_files(log: Path) -> list[Path]:
     """Return the JSON lines of an earlier deep, and their copies."""
     lines = log.with_name(log.name.removesuffix(ENDING) + ".jsonl")
@@ -483,53 +467,34 @@ def _old_files(log: Path) -> list[Path]:
 
 
 def _read_lines(files: Iterable[Path]) -> tuple[EventRows, list[str]]:
-    """Return the events of old logs in the order in which they were written, and the places of broken lines."""
-    lines: dict[str, OldLine] = {}
+    """Return the events of old logs in the order of the longest, and the places of broken lines."""
+    logs: list[dict[object, LabelEvent]] = []
     broken = []
     for file in files:
-        last = ""
+        logs.append({})
         for number, raw in enumerate(read_bytes(file, "labels", LARGEST_LOG).split(b"\n"), start=1):
             for piece in re.split(b"(?=%s)" % re.escape(OLD_START), raw):
                 text = piece.strip(OLD_STRAY)
-                line = _old_line(text, last)
-                if line is not None:
-                    lines.setdefault(line.check, line)
-                    last = line.check
+                check, event = _old_event(text)
+                if event is not None:
+                    logs[-1].setdefault(check or (number, text), event)
                 elif text:
                     broken.append(f"line {number} of {file.name!r}")
-    return _numbered([line.event for line in _in_written_order(lines)], 1), broken
+    merged: dict[object, LabelEvent] = {}
+    for log in sorted(logs, key=len, reverse=True):
+        merged |= log
+    return _numbered(merged.values(), 1), broken
 
 
-def _old_line(text: bytes, last: str) -> OldLine | None:
-    """Return a line that is whole; one of version 1, which had no checksums, stands behind the `last` one."""
+def _old_event(text: bytes) -> tuple[str, LabelEvent | None]:
+    """Return the checksum of a line that is whole, and its event; version 1 had no checksums."""
     try:
         values = json.loads(text)
         event = _event_of(values)
     except (ValueError, TypeError, RecursionError):
-        return None
-    version = values.get("schema_version") if event is not None else 0
-    if event is None or version not in (1, 2):
-        return None
-    if version == 1:
-        event = replace(event, person=plain_form(event.person))
-    before = last if version == 1 else values.get("before")
-    body = {"schema_version": 2, **asdict(event), "before": before}
+        return "", None
+    if event is not None and values.get("schema_version") == 1:
+        return "", replace(event, person=plain_form(event.person))
+    body = {"schema_version": 2, **(asdict(event) if event else {}), "before": values.get("before")}
     check = sha256(json.dumps(body)[:-1].encode("ascii")).hexdigest()[:16]
-    return OldLine(event, before, check) if version == 1 or check == values.get("check") else None
-
-
-def _in_written_order(lines: dict[str, OldLine]) -> list[OldLine]:
-    """Return lines, each behind the one that it was written behind, if that is there."""
-    waiting: dict[str, list[OldLine]] = {}
-    ordered: list[OldLine] = []
-    done: set[str] = set()
-    for line in lines.values():
-        if line.before in lines and line.before not in done:
-            waiting.setdefault(line.before, []).append(line)
-            continue
-        ready = [line]
-        while ready:
-            ordered.append(ready.pop())
-            done.add(ordered[-1].check)
-            ready += reversed(waiting.pop(ordered[-1].check, []))
-    return ordered
+    return check, event if (values.get("schema_version"), values.get("check")) == (2, check) else None

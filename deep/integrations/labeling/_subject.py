@@ -19,7 +19,7 @@ from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
 from deep.integrations.labeling._label_book import AnswerBook, keep_other_labels, write_annotations, write_labels
 from deep.model import Model, Scores, expected_label_error, fit, labels_needed, load, propose_labels
-from deep.records import Example, VoteMatrix
+from deep.records import Example
 from deep.report import said_by_judges
 
 
@@ -189,7 +189,12 @@ def read_label_subject(
     """
     file_model = None if model is None else load(model)
     every = datasets.read_votes(tables) if file_model is None else votes_for(file_model, tables)
-    fitted = _learned(every, dataset) if file_model is None else file_model
+    fitted = file_model
+    if fitted is None:  # one of the votes alone
+        own = every
+        if dataset is not None:
+            own = own.rows(own.datasets == resolve_dataset(dataset, own.dataset_names, param="dataset"))
+        fitted = fit(replace(own, labels=np.full(len(own.labels), -1)))
     targets = targets_of(fitted, every, labels, scores)
     names = [target.name for target in targets]
     if dataset is not None:
@@ -201,13 +206,6 @@ def read_label_subject(
     beside = every.rows((every.datasets == name) & (every.labels >= 0))
     passed = frozenset((name, str(item)) for item in beside.item_ids)
     return LabelSubject(fitted, targets[names.index(name)], tuple(tables), examples, columns, passed, str(model or ""))
-
-
-def _learned(votes: VoteMatrix, dataset: str | None) -> Model:
-    """Return a model of the votes alone."""
-    if dataset is not None:
-        votes = votes.rows(votes.datasets == resolve_dataset(dataset, votes.dataset_names, param="dataset"))
-    return fit(replace(votes, labels=np.full(len(votes.labels), -1)))
 
 
 @dataclass(frozen=True)

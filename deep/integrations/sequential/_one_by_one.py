@@ -425,11 +425,7 @@ def _price(
 
 
 def score_one_by_one(
-    fitted: Model,
-    args: argparse.Namespace,
-    plan: asking.Plan,
-    ask: asking.AskOptions | None,
-    options: ScoreOptions,
+    fitted: Model, args: argparse.Namespace, plan: asking.Plan, ask: asking.AskOptions | None, options: ScoreOptions
 ) -> int:
     """Score text by asking its judges one by one; print first what that would have done to the training data."""
     if ask is None:

@@ -1,8 +1,6 @@
 from ._app import create_app as create_app
 from ._checker import Checker as Checker
 from ._checker import CheckOptions as CheckOptions
-from ._command import add_arguments as add_arguments
-from ._command import run as run
 from ._exchange import WebError as WebError
 from ._exchange import csp_nonce as csp_nonce
 from ._exchange import error_body as error_body
@@ -14,6 +12,8 @@ from ._guard import Guard as Guard
 from ._guard import ServerOptions as ServerOptions
 from ._guard import find_token as find_token
 from ._live import LiveAsker as LiveAsker
+from ._run import add_arguments as add_arguments
 from ._run import check_free as check_free
+from ._run import run as run
 from ._run import run_server as run_server
 from ._run import serving as serving

@@ -33,21 +33,12 @@ from deep.integrations.serve._checker import (
     JsonSchema,
     contract,
     is_vote,
+    likeness,
     model_answer,
     read_pairs,
     refused,
 )
-from deep.integrations.serve._exchange import (
-    Message,
-    Receive,
-    Scope,
-    Send,
-    WebError,
-    json_bytes,
-    make_app,
-    read_json,
-)
-from deep.integrations.serve._likeness import likeness
+from deep.integrations.serve._exchange import Message, Receive, Scope, Send, WebError, json_bytes, make_app, read_json
 from deep.model import Model
 from deep.records import ABSTAIN, Example, VoteMatrix
 from deep.report import page_asset

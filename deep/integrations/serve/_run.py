@@ -1,5 +1,6 @@
-"""A server from its address to its end: where it listens, what it prints, and how it stops."""
+"""A server from its options to its end: where it listens, what it prints, and how it stops."""
 
+import argparse
 import gc
 import signal
 import socket
@@ -7,13 +8,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from deep import console, model
+from deep._util.options import argument, topic_values
 from deep.exceptions import ExitStatus, InputError, needs_extra
+from deep.integrations import serve
 from deep.integrations.serve._exchange import ASGIApp
-from deep.integrations.serve._guard import Guard, ServerOptions, to_stderr
+from deep.integrations.serve._guard import Guard, ServerOptions, find_token, to_stderr
 
 if TYPE_CHECKING:
     import uvicorn
@@ -221,3 +227,50 @@ def _stopped_by_signals(server: "uvicorn.Server") -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+add_arguments = console.adder(
+    argument("model_file", "MODEL.json", "a model file"),
+    "prior",
+    *(
+        ServerOptions,
+        serve.CheckOptions,
+        console.OwnJudges,
+        "decide",
+        "share",
+        "allow-mismatch",
+        "otel",
+        *console.PROMPT_TOPICS,
+    ),
+    argument(
+        "token_file",
+        "FILE",
+        "file of the token that clients must send; default: DEEP_TOKEN, or a new token if others can reach the server",
+        flags=["--token-file"],
+        type=Path,
+    ),
+    prior={"help": "share of consistent texts; default: the training mean"},
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    if len(args.llm) > 1:
+        raise InputError(
+            f"`llm` must name one LLM to ask in place of the fitted ones. Got {len(args.llm)}. Leave it out to ask the "
+            "LLMs of the model."
+        )
+    console.check_one_share(args)
+    fitted = console.load_model(args.model_file, args.decide, args.share)
+    prior = None if args.prior is None else model.check_prior(args.prior)
+    served = serve.CheckOptions(
+        **topic_values(serve.CheckOptions, args),
+        score=model.ScoreOptions(args.allow_mismatch, prior=prior),
+        finder=console.finder_of(args),
+        ask=console.ask_options(args, Path(args.model_file)),
+        endpoint=console.endpoint_of(args),
+        model_file=Path(args.model_file),
+    )
+    server = ServerOptions(**topic_values(ServerOptions, args), token=find_token(args.token_file, args.host))
+    with console.evaluation_events(on=args.otel) as events:
+        return run_server(serve.create_app(fitted, replace(served, on_scored=events)), server)
