@@ -81,3 +81,11 @@ def test_a_key_in_an_error_beside_the_reply_is_cut_out(tmp_path):
         key = "request could not"
         run(server.url, tmp_path / "l", questions(1), batch=True, key=key, retry=RetryPolicy(attempts=1))
     assert rows(tmp_path / "l", "SELECT message FROM attempts") == [("This [key] be executed in time.",)]
+
+
+def test_the_same_run_asks_for_what_was_broken(tmp_path):
+    """A broken line is a failure that may pass, so that its request goes into the next batch."""
+    with FaultServer(batch_mode="garbage") as server:
+        run(server.url, tmp_path / "l", questions(30), batch=True)
+        assert len(server.batches) == 3
+    assert states(tmp_path / "l") == {"done": 28, "failed": 2}  # a third of a third of a third, rounded up

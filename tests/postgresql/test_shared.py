@@ -351,3 +351,15 @@ def test_at_most_once_over_a_crash(ledger):
         run(server.url, ledger, questions(1), retry=RetryPolicy(at_most_once=True))
         assert server.count == 1
     assert query(ledger, "SELECT state FROM requests WHERE key = '" + question(0).key + "'") == [("unknown",)]
+
+
+def test_a_lost_database_stops_the_run(ledger):
+    """When the connection goes, nothing more is asked."""
+    with FaultServer(latency=0.05) as server:
+
+        def cut(_):
+            threading.Timer(0.6, _terminate, args=(ledger,)).start()
+
+        with pytest.raises(LedgerError, match="cannot be written"):
+            run(server.url, ledger, questions(5000), workers=4, started=cut)
+        assert server.count < 1000

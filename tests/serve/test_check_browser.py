@@ -296,3 +296,12 @@ def test_accessible(open_page, scheme, size):
     page.locator("#table tbody th button").first.click()
     assert violations(page) == []
     assert is_narrow(page)
+
+
+def test_a_hostile_pair_does_nothing(open_page):
+    """Nor does it as evidence or rationale."""
+    page = open_page().page
+    check(page, f"{SCRIPT} {IMAGE} It rained 14 times.", f"{IMAGE} It rained {SCRIPT} 41 times. {'x' * 400}")
+    assert page.locator("#result img, #result script").count() == 0
+    assert page.title() == "deep: is the claim consistent?"
+    assert is_narrow(page)

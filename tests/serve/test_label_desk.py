@@ -503,3 +503,24 @@ def test_positions_are_those_of_scripts(table, tmp_path):
     units = shown["source"].encode("utf-16-le")
     result = [units[2 * start : 2 * end].decode("utf-16-le") for start, end in shown["sentences"]]
     assert result == ["\U0001f600 One \U0001f600 smile.", "Two smiles."]
+
+
+def test_the_page_says_that_the_log_was_changed(subject, tmp_path):
+    """Once, and the answer is in the log that was written anew."""
+    with (
+        open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk,
+        serving(label_app(desk)) as address,
+    ):
+        item = item_of(post(address, "/state", {"person": "Ann"})[1])
+        log = tmp_path / "labels.log.sqlite"
+        log.write_bytes(b"x" * 5000)
+        answer = {"person": "Ann", "item_id": item, "label": "1", "note": "kept"}
+        status, result = post(address, "/answer", answer)
+        assert status == 200
+        assert "is not a complete log (file is not a database). It was written anew" in result["problem"]
+        assert "what stood there is in 'labels.log.sqlite.broken'" in result["problem"]
+        assert post(address, "/state", {"person": "Ann"})[1]["problem"] == ""
+    assert (tmp_path / "labels.log.sqlite.broken").read_bytes() == b"x" * 5000
+    with open_label_desk(subject, tmp_path / "labels.csv", n=3) as desk:
+        assert desk.log.told == ""
+        assert desk.log.book.answers["Ann"][DATASET, item].note == "kept"

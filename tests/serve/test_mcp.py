@@ -8,6 +8,7 @@ import pytest
 
 import deep
 from deep.asking import AskOptions, Finder, FunctionJudge
+from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, ServerOptions, create_app, serving
 from deep.model import ScoreOptions
 from deep.records import VoteMatrix
@@ -270,3 +271,28 @@ def test_the_budget_is_the_one_of_http(llm_file, tmp_path):
     error = result.structured_content["error"]
     assert error["code"] == "budget"
     assert [judge["vote"] for judge in error["result"]["judges"] if "deep-" in judge["judge"]] == [None, None]
+
+
+def test_a_failed_llm_is_a_reason_and_no_vote(llm_file, tmp_path):
+    """As over HTTP."""
+    model = deep.load(llm_file)
+    with (
+        FaultServer(faults={"server_error": 1.0}) as server,
+        serving(create_app(model, asking(server, tmp_path, max_attempts=1))) as address,
+    ):
+        _, (result,) = called(address, ("check_claim", PAIR))
+    judges = [judge for judge in result.structured_content["judges"] if "deep-" in judge["judge"]]
+    assert [(judge["vote"], judge["reason"]) for judge in judges] == [(None, "failed")] * 2
+
+
+def test_a_ledger_in_use_ends_a_second_server_at_its_start(llm_file, tmp_path):
+    """Before an agent is told anything."""
+    model = deep.load(llm_file)
+    with FaultServer() as server:
+        options = asking(server, tmp_path)
+        with (
+            serving(create_app(model, options)),
+            pytest.raises(InputError, match="must not be in use"),
+            serving(create_app(model, options)),
+        ):
+            pass
