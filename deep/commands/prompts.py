@@ -22,7 +22,6 @@ from deep import console, prompt_pool
 from deep._util.names import table
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus, InputError
-from deep.records import Example
 
 run = console.run_subcommand
 
@@ -95,9 +94,7 @@ def _render(args: argparse.Namespace) -> None:
     texts = {name: console.read_text(getattr(args, name), name) for name in names}
     # An editor ends a file with a line end, which is no part of the text.
     plain_texts = {name: text.replace("\r\n", "\n").removesuffix("\n") for name, text in texts.items()}
-    few_shot = console.few_shot_of(args)
-    shots = few_shot.choose(Example(plain_texts["source"], plain_texts["claim"], "1")) if few_shot else ()
-    messages = prompt.render(**plain_texts, shots=shots)
+    messages = prompt.render(**plain_texts, shots=console.shots_for(args, plain_texts["source"], plain_texts["claim"]))
     lines = ["\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)]
     results = {"messages": messages, "schema": prompt.schema(**plain_texts), "parameters": prompt.parameters}
     console.print_result(results, lines, as_json=args.json)

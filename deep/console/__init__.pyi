@@ -9,7 +9,6 @@ from ._arguments import check_one_share as check_one_share
 from ._arguments import column_map as column_map
 from ._arguments import endpoint_of as endpoint_of
 from ._arguments import examples_from as examples_from
-from ._arguments import few_shot_of as few_shot_of
 from ._arguments import finder_of as finder_of
 from ._arguments import load_model as load_model
 from ._arguments import named as named
@@ -24,6 +23,7 @@ from ._arguments import sampling_of as sampling_of
 from ._arguments import score_options as score_options
 from ._arguments import score_votes as score_votes
 from ._arguments import scores_out as scores_out
+from ._arguments import shots_for as shots_for
 from ._arguments import texts_to_score as texts_to_score
 from ._arguments import told_of_texts as told_of_texts
 from ._arguments import workers_of as workers_of

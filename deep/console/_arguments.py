@@ -19,7 +19,7 @@ from deep._util.options import options_of, topic_values
 from deep.console import _options
 from deep.console._output import SCHEMA, Results, percent, print_result
 from deep.exceptions import InputError, note
-from deep.records import VoteMatrix
+from deep.records import Example, VoteMatrix
 
 if TYPE_CHECKING:
     from deep.judges import Judge
@@ -382,6 +382,12 @@ def few_shot_of(args: argparse.Namespace, examples: str | None = None) -> "promp
             raise InputError(f"`shots` must be given with `few_shot`. Got {args.shots} without.")
         return None
     return asking.read_few_shot(args.few_shot, 4 if args.shots is None else args.shots, examples=examples)
+
+
+def shots_for(args: argparse.Namespace, source: str, claim: str) -> "Sequence[Example]":
+    """Return the labeled examples of ``--few-shot`` that a prompt shows with one source and claim."""
+    few_shot = few_shot_of(args)
+    return () if few_shot is None else few_shot.choose(Example(source, claim, "1"))
 
 
 def read_text(path: str, option: str) -> str:
