@@ -382,13 +382,10 @@ def test_a_bad_option_is_one_clear_line(examples, capsys, more, complaint):
     ("option", "complaint"),
     [
         (["--llm", "tiny"], "`llm` must be given where LLMs are asked. Got it with judges that need no LLM."),
-        (["--rpm", "-1"], "`rpm` must be given where LLMs are asked. Got it with judges"),
-        (["--samples", "3"], "`samples` must be given where LLMs are asked. Got it with judges"),
         (
             ["--base-url", "http://user:s3cret@x/v1"],
             "`base_url` must be given where LLMs are asked. Got it with judges",
         ),
-        (["--soft"], "`soft` must be given where LLMs are asked. Got it with judges"),
         (["--chunk", "900:100"], "`chunk` must be given where LLMs are asked. Got it with judges"),
     ],
 )
