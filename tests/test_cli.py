@@ -296,7 +296,6 @@ def test_other_streams_may_be_closed(redirect, deep):
     """An error that nobody can read has its status; a result is printed as ever."""
     assert deep("lou", redirect).returncode == 2
     assert deep("fit --nothing", redirect, SCRIPT).returncode == 2
-    assert deep("--test", redirect, "-m deep.experiments.loo").returncode == 2
     assert deep("--version", redirect).stdout == f"deep {version}\n"
 
 
