@@ -37,9 +37,9 @@ def summeval(data_home):
 
 @pytest.fixture(scope="module")
 def summeval_card(summeval):
-    """Return the card of its judges against the experts: each makes the fits that say what a judge adds."""
+    """Return the card of its judges against the experts, without the fits that say what a judge adds."""
     votes, people, _ = summeval
-    return panel_card(votes, people, n_boot=50, limit=3)
+    return panel_card(votes, people, n_boot=50, limit=3, worth=False)
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +219,7 @@ def test_a_copy_is_dropped_first():
     labels, votes = coins(0, shared=[1])
     card = panel_card(votes_of(votes, labels), n_boot=10)
     assert card.drop_first in ("j0", "j1")
+    assert card.frame("steps")["n_judges"].tolist() == [3, 2, 1]
     assert card.judges[2].others.votes_without == pytest.approx(1.0)
     assert card.effective_votes == pytest.approx(1.8, abs=0.1)
 
@@ -295,7 +296,6 @@ def test_parts_are_tables_and_json(summeval_card):
     kappas = [each.people.kappa for each in card.judges]
     assert card.frame("judges")["kappa"].tolist() == kappas
     assert card.frame("reasons").to_dict("records") == [{"judge": "gpt-4-0314__rts", "reason": "unknown", "items": 1}]
-    assert card.frame("steps")["n_judges"].tolist() == list(range(9, 0, -1))
     assert len(card.frame("doubtful_labels")) == 3
     text = json.dumps(card.as_dict(), allow_nan=False)
     assert json.loads(text)["cards"][5]["judge"] == "gpt-4-0314__rts"
