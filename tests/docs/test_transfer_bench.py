@@ -69,27 +69,6 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
 
 
-def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
-    """A cell for each panel and number of training datasets; deep less itself is nothing; scores join their panel."""
-    for name, seed in (("one", 0), ("two", 1)):
-        (tmp_path / name).mkdir()
-        write_votes(tmp_path / name, n=60, n_datasets=4, seed=seed)
-    files = ["--votes", *(str(tmp_path / name / "votes.csv") for name in ("one", "two"))]
-    words = [*files, "--training-datasets", "1", "3", "9", "all", "--draws", "2", "--jobs", "1", "--json"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    result = json.loads(capsys.readouterr().out)
-    cells = {(cell["panel"], cell["training_datasets"]): cell for cell in result["cells"]}
-    assert set(cells) == {(f"{name}/votes.csv", k) for name in ("one", "two") for k in (1, 3, "all")}
-    assert [cells["one/votes.csv", k]["draws"] for k in (1, 3, "all")] == [2, 2, 4]
-    rivals = cells["one/votes.csv", "all"]["rivals"]
-    assert {"deep", "Stack", "best judge", "best judge, its context", "majority", "the paper's recipe"} <= set(rivals)
-    assert rivals["deep"]["deep_less"]["balanced_accuracy"] == [0.0, 0.0]
-    assert "Stack" not in cells["one/votes.csv", 1]["rivals"]
-    best = rivals["best judge"]["balanced_accuracy"] + rivals["best judge"]["deep_less"]["balanced_accuracy"][0]
-    assert best == pytest.approx(rivals["deep"]["balanced_accuracy"])
-    assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
-
-
 def test_draws_never_train_on_the_target():
     """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
     votes = simulate_votes(0)
