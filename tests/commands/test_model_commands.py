@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep import VoteMatrix
-from deep._util.join import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.deep_commands import adapt, explain, export, fit
@@ -87,42 +86,6 @@ def test_columns_that_are_no_voters_of_the_model_need_not_hold_votes(here, tmp_p
     expected = scored(here, "--votes", here / "votes.parquet")["p_consistent"]
     for name in ("more.parquet", "more.csv"):
         assert np.array_equal(scored(here, "--votes", tmp_path / name)["p_consistent"], expected)
-
-
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), "dictionary"])
-def test_votes_of_every_kind_of_column_score_alike(here, tmp_path, kind):
-    """Those that do not go through in pieces are read whole."""
-    plain = pq.read_table(here / "votes.parquet")
-    columns = {}
-    for name in plain.column_names:
-        column = plain[name]
-        if name.startswith("judge"):
-            column = column.dictionary_encode() if kind == "dictionary" else column.cast(kind)
-        columns[name] = column
-    pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
-    pd.testing.assert_frame_equal(
-        scored(here, "--votes", tmp_path / "votes.parquet", out="k.parquet"),
-        scored(here, "--votes", here / "votes.csv"),
-    )
-
-
-def test_more_rows_than_a_piece_holds(here, tmp_path):
-    """All of them come out, in their order."""
-    votes = small_votes(("new",), n=ROWS_AT_ONCE + 7)
-    frame_of(votes).drop(columns="label").to_parquet(tmp_path / "votes.parquet")
-    result = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
-    assert result["item_id"].tolist() == votes.item_ids.tolist()
-    assert result["label"].isna().all()
-    model = load(here / "model.json")
-    np.testing.assert_allclose(result["p_consistent"], model.score(votes, allow_missing=True), rtol=0, atol=1e-12)
-
-
-def test_another_prior(here):
-    """Moves P, and leaves the rest."""
-    plain = scored(here, "--votes", here / "votes.csv")
-    moved = scored(here, "--votes", here / "votes.csv", "--prior", "0.8", out="m.parquet")
-    assert (moved["p_consistent"] > plain["p_consistent"]).all()
-    assert np.array_equal(moved["p_uncalibrated"], plain["p_uncalibrated"])
 
 
 def domains(data_home, monkeypatch):

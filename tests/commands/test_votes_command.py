@@ -19,7 +19,6 @@ from deep.asking import AskProgress, live_text
 from deep.console import live_progress
 from deep.datasets import read_reasons, read_votes, worst_failures
 from deep.llm import Tally
-from deep.prompt_pool import load_prompt
 from deep.records import Judgment
 from tests.deep_commands import votes as main
 from tests.fault_server import FaultServer
@@ -194,15 +193,6 @@ def test_a_prompt_that_fails_too_often_is_called_out(examples, capsys):
     assert set(reasons["reason"]) == {"unparsable"}
 
 
-def test_what_failed_is_asked_again_by_class(examples):
-    """`--retry-failed` takes several classes, with commas or spaces."""
-    with FaultServer(faults={"no_verdict": 0.2}, script=["ok", *["broken_json"] * 3]) as server:
-        main(arguments(examples, server.url, "--max-attempts", "1"))
-        server.faults = {}
-        assert main(arguments(examples, server.url, "--retry-failed", "broken,dropped", "unparsable")) == 0
-    assert outputs(examples)[1].empty
-
-
 def test_samples_make_soft_votes(examples):
     """Three answers a question: the majority votes, the mean is kept beside it, and the temperature is not 0."""
 
@@ -231,15 +221,6 @@ def test_an_endpoint_without_log_probabilities_is_reported(examples, capsys):
     assert "logprobs ignored" in capsys.readouterr().out
 
 
-def test_scores_are_votes_and_soft_votes(examples):
-    """A prompt that asks for a number votes by its threshold, and the number is kept."""
-    with FaultServer() as server:
-        assert main(arguments(examples, server.url, prompts=["direct-assessment"])) == 0
-    votes, _ = outputs(examples)
-    soft = pd.read_parquet(examples.with_name("votes.soft.parquet"))
-    assert ((soft.iloc[:, 4] >= load_prompt("direct-assessment").threshold) == (votes.iloc[:, 4] == 1)).all()
-
-
 def test_stale_soft_votes_do_not_stay(examples):
     """A run that asks for none removes those of an earlier one."""
     with FaultServer() as server:
@@ -265,18 +246,6 @@ def test_the_prompts_of_one_document_go_together(tmp_path):
 
 def _document(body):
     return next(w for w in body["messages"][-1]["content"].split() if w.startswith("doc"))
-
-
-def test_a_batch_run_writes_the_same_votes(examples):
-    """`--batch` gives the same files from the same ledger."""
-    with FaultServer() as server:
-        main(arguments(examples, server.url, "--endpoint-name", "x"))
-    first = outputs(examples)[0]
-    examples.with_name("votes.ledger.sqlite").unlink()
-    with FaultServer() as server:
-        main(arguments(examples, server.url, "--endpoint-name", "x", "--batch", "--poll", "0.05"))
-        assert len(server.batches) == 1
-    pd.testing.assert_frame_equal(outputs(examples)[0], first)
 
 
 def test_the_report_counts_everything(examples, capsys):
