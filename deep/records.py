@@ -166,7 +166,7 @@ class Judgment:
             raise InputError(f"`reason` must be one of {allowed}. Got {self.reason!r}.")
         for name, default, kind, phrase in _FIELDS:
             value = getattr(self, name)
-            fits = value is default or (isinstance(value, kind) if isinstance(kind, type) else kind(value))
+            fits = value is default or (isinstance(value, kind) if isinstance(kind, type | tuple) else kind(value))
             if not fits:
                 raise InputError(f"`{name}` of a judgment must be {phrase}. Got {value!r:.80}.")
 
@@ -189,18 +189,14 @@ def _are_votes(value: object) -> bool:
     return isinstance(value, list | tuple) and all(vote in (1, 0, ABSTAIN) for vote in value)
 
 
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
 # Each field with its default and what it holds: all that judges give is written into one table.
-_FIELDS: tuple[tuple[str, object, type | Callable[[Any], bool], str], ...] = (
+_FIELDS: tuple[tuple[str, object, type | tuple[type, ...] | Callable[[Any], bool], str], ...] = (
     *((name, None, _is_number, "a finite number") for name in ("score", "cost", "seconds")),
     *((name, None, str, "text") for name in ("raw_text", "model", "rationale")),
     ("tokens", ..., _are_counts, "whole numbers by kind"),
     ("evidence", (), _are_texts, "a tuple of texts"),
     ("samples", (), _are_votes, "a tuple of -1, 0 and 1"),
-    ("repaired", False, _is_flag, "True or False"),
+    ("repaired", False, (bool, np.bool_), "True or False"),
 )
 
 

@@ -62,17 +62,6 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"deep {version}\n"
 
 
-def test_interrupt_while_loading_is_one_line(monkeypatch, capsys):
-    """Ctrl-C before the command has started is a line and status 130, not a traceback."""
-
-    def interrupted(name):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("deep.cli.import_module", interrupted)
-    assert main(["loo", "--test", "all"]) == 130
-    assert capsys.readouterr().err == "interrupted; nothing was written\n"
-
-
 @pytest.mark.parametrize(
     ("error", "status", "text"),
     [
@@ -174,13 +163,6 @@ def test_the_standard_sub_command_runs_where_none_is_named():
     assert run_subcommand(parser.parse(["a.csv"])) == "a.csv"
     assert run_subcommand(parser.parse(["look", "report"])) == "report"
     assert run_subcommand(parser.parse(["report", "--json", "x"])) == {"json": "x"}
-
-
-def test_help_of_the_standard_sub_command_names_the_others(capsys):
-    """As the help of the command itself."""
-    with pytest.raises(SystemExit, match="0"):
-        two_things("look").parse(["--help"])
-    assert "other commands:\n  deep x report: print a report\n" in capsys.readouterr().out
 
 
 def test_one_of_several_sub_commands_must_be_named(capsys):
@@ -296,7 +278,6 @@ def test_other_streams_may_be_closed(redirect, deep):
     """An error that nobody can read has its status; a result is printed as ever."""
     assert deep("lou", redirect).returncode == 2
     assert deep("fit --nothing", redirect, SCRIPT).returncode == 2
-    assert deep("--test", redirect, "-m deep.experiments.loo").returncode == 2
     assert deep("--version", redirect).stdout == f"deep {version}\n"
 
 

@@ -1,6 +1,5 @@
 """The distribution: its name, its version, and the other package of the same import name."""
 
-import ast
 import os
 import re
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 
 import deep
 import deep_judges
+from tests.test_bare import imported
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -45,17 +45,9 @@ def test_every_import_is_declared():
     extras = PROJECT["optional-dependencies"].values()
     requirements = [*PROJECT["dependencies"], *(requirement for extra in extras for requirement in extra)]
     declared = {re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-") for requirement in requirements}
-    names = set()
-    for path in (ROOT / "deep").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names.add(node.module.split(".")[0])
     holders = metadata.packages_distributions()
-    libraries = {name for name in names if name != "deep" and name not in sys.stdlib_module_names}
     undeclared = {
-        name for name in libraries if not {d.lower().replace("_", "-") for d in holders.get(name, [name])} & declared
+        name for name in imported() if not {d.lower().replace("_", "-") for d in holders.get(name, [name])} & declared
     }
     assert undeclared == set()
 

@@ -240,25 +240,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 924,
-    "_util": 2_153,
-    "asking": 2_548,
+    "(root)": 922,
+    "_util": 2_110,
+    "asking": 2_509,
     "calibration": 814,
-    "commands": 727,
-    "console": 1_122,
-    "datasets": 2_423,
-    "ensembles": 817,
-    "evaluate": 2_668,
-    "experiments/loo": 1_679,
-    "features": 1_069,
-    "llm": 3_067,
-    "model": 5_366,
-    "prompt_pool": 2_137,
-    "report": 1_444,
+    "commands": 726,
+    "console": 1_104,
+    "datasets": 2_378,
+    "ensembles": 815,
+    "evaluate": 2_657,
+    "experiments/loo": 1_634,
+    "features": 1_045,
+    "llm": 3_027,
+    "model": 5_255,
+    "prompt_pool": 2_098,
+    "report": 1_440,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_958, 14_856, 259
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_534, 14_603, 247
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

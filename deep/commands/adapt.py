@@ -81,25 +81,22 @@ def _lines(results: console.Results) -> Iterator[str]:
     if correction is None:
         yield "no labels: only the context and the prior of this dataset correct P"
     else:
-        yield from _corrected(correction, results["labels"])
+        labels = results["labels"]
+        yield (
+            f"{labels['n']} labels, {labels['consistent']} of them consistent, worth {correction['n_effective']:.0f} "
+            f"independent ones: log-odds are then shifted by {correction['intercept']:+.2f} and multiplied by "
+            f"{correction['slope']:.2f}"
+        )
+        floors = {when: console.percent(labels[f"ece_floor_{when}"]) for when in ("before", "after")}
+        before, after = (
+            f"{console.percent(labels[f'ece_{when}'])} {when} (noise floor {floor})" for when, floor in floors.items()
+        )
+        # A correction looks better on the labels that it was learned from than it is.
+        flattered = "the second is optimistic: the correction was learned from these labels"
+        yield f"ECE on these labels: {before}, {after}; {flattered}"
         before, after = evaluate.in_percent(width["before"]), evaluate.in_percent(width["after"])
         yield f"mean width of the 90 % interval: {before} points, {after} with labels"
     if results["table"]:
         yield f"`deep export {results['out']}` writes P of every vote pattern as a table"
     yield results["rule"]
     yield f"model: {results['out']}"
-
-
-def _corrected(correction: console.Results, labels: console.Results) -> Iterator[str]:
-    yield (
-        f"{labels['n']} labels, {labels['consistent']} of them consistent, worth {correction['n_effective']:.0f} "
-        f"independent ones: log-odds are then shifted by {correction['intercept']:+.2f} and multiplied by "
-        f"{correction['slope']:.2f}"
-    )
-    before, after = (
-        f"{console.percent(labels[f'ece_{when}'])} {when} (noise floor {console.percent(labels[f'ece_floor_{when}'])})"
-        for when in ("before", "after")
-    )
-    # A correction looks better on the labels that it was learned from than it is.
-    flattered = "the second is optimistic: the correction was learned from these labels"
-    yield f"ECE on these labels: {before}, {after}; {flattered}"

@@ -71,11 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if args.gate is not None:
         return int(load_part("gate")(fitted, args))
     # Labels say more than votes, whose drift may be harmless.
-    return _by_labels(fitted, args) if args.labels else _by_votes(fitted, args)
-
-
-def _by_labels(fitted: model.Model, args: argparse.Namespace) -> int:
-    """Test whether labels are as P says."""
+    if not args.labels:
+        return _by_votes(fitted, args)
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     result = evaluate.canary_report(fitted, target, alpha=args.alpha)
     console.print_result(console.SCHEMA | result, evaluate.canary_lines(result), as_json=args.json)

@@ -50,23 +50,23 @@ def run(args: argparse.Namespace) -> None:
     """Fit, write and report."""
     # Before anything is read: a fit of an hour must not end in a folder that cannot be written to.
     out, n_jobs = check_out(args.out, [".json"]), console.check_jobs(args.jobs)
-    data = console.read_fit_data(args)
-    console.note_run(args, data.votes.voter_names)
+    votes, target, provenance = console.read_fit_data(args)
+    console.note_run(args, votes.voter_names)
     with console.progress_bars() as progress:
         fitted = model.fit(
-            data.votes,
-            target=data.target,
+            votes,
+            target=target,
             **topic_values(model.ChainOptions, args)
-            | {"sizes": console.numbers_of_voters(args.sizes, data.votes.shape[1]) or None},
+            | {"sizes": console.numbers_of_voters(args.sizes, votes.shape[1]) or None},
             share=args.share,
             decide=args.decide,
             random_state=args.seed,
-            provenance=data.provenance,
+            provenance=provenance,
             run=console.parallel_map(n_jobs, progress, "fit"),
         )
     results = console.SCHEMA | evaluate.fit_report(fitted) | {"model": str(out)}
-    results["constant_judges"] = evaluate.constant_judges(data.votes)
-    del data  # the rows take the memory that writing the model needs
+    results["constant_judges"] = evaluate.constant_judges(votes)
+    del votes  # the rows take the memory that writing the model needs
     fitted.save(out)
     notice = ["These votes are SIMULATED; no LLM was called. Give your own."] if args.simulated else []
     console.print_result(results, [*_lines(results), *notice], as_json=args.json)

@@ -1,6 +1,5 @@
 from ._arguments import NOTICE as NOTICE
 from ._arguments import SIMULATED as SIMULATED
-from ._arguments import FitData as FitData
 from ._arguments import ask_options as ask_options
 from ._arguments import check_draws as check_draws
 from ._arguments import check_least as check_least

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -112,12 +112,6 @@ def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:
         yield f"  {name}: {vote}{f'. {rationale}' if rationale else ''}"
 
 
-def _with_texts(scored: "asking.Scored") -> "asking.Scored":
-    """Return a scored example with its texts among its columns."""
-    texts = {name: getattr(scored.example, name) for name in model.TEXT_COLUMNS}
-    return replace(scored, columns=scored.columns | texts)
-
-
 # The items of the lowest P that are printed.
 N_LOWEST = 10
 
@@ -164,7 +158,11 @@ def print_scored(
 ) -> None:
     """Write scored examples, or print the one of a pair; `more` goes into the result, `prior` for both readers."""
     if args.with_texts:
-        scored = ([_with_texts(one) for one in some] for some in scored)
+        texts = list(model.TEXT_COLUMNS)
+        scored = (
+            [replace(one, columns=one.columns | {name: getattr(one.example, name) for name in texts}) for one in some]
+            for some in scored
+        )
         columns = columns | model.TEXT_COLUMNS
     schema = model.schema_of(columns)
     if args.input is None:
@@ -243,27 +241,17 @@ def _without_failing(votes: VoteMatrix, args: argparse.Namespace) -> VoteMatrix:
     return votes.judges([votes.voter_names.index(name) for name in other_voters])
 
 
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """Votes and a target that a model is fitted on.
+def read_fit_data(args: argparse.Namespace) -> tuple[VoteMatrix, str | None, dict[str, object]]:
+    """Read what the options name.
 
-    Parameters
-    ----------
+    Returns
+    -------
     votes : VoteMatrix
         Of the chosen datasets; where there are any, with labels, and with grades and scores as answers.
     target : str, optional
         The dataset that `--labels` is of.
     provenance : dict
         Where all of it came from.
-    """
-
-    votes: VoteMatrix
-    target: str | None
-    provenance: dict[str, object]
-
-
-def read_fit_data(args: argparse.Namespace) -> FitData:
-    """Read what the options name.
 
     Raises
     ------
@@ -294,28 +282,23 @@ def read_fit_data(args: argparse.Namespace) -> FitData:
         joined_scores = datasets.join_scores(votes, replace(soft, labels=np.full_like(soft.labels, -1)))
         scales = datasets.declared_scales(soft.score_names, votes.voter_names)
         votes = votes.with_answers(joined_scores.scores, soft.score_names, scales)
-    return FitData(votes, target, provenance)
+    return votes, target, provenance
 
 
 def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object]:
-    licences = datasets.benchmark_licences(args.votes)
+    licences, reasons = datasets.benchmark_licences(args.votes), datasets.read_reasons(args.votes, votes)
+    worst, n = datasets.worst_failures(reasons), len(votes.votes)
+    # A rate of failures is known only where every missing vote has its reason.
+    known = [name for name, count in datasets.missing_without_reason(votes, reasons).items() if not count]
     files = {name: [Path(path).name for path in getattr(args, name)] for name in ("votes", "labels", "scores")}
     return {
         **{name: value for name, value in files.items() if value},
         "votes": files["votes"] or SIMULATED,
         "voters": datasets.vote_details(args.votes),
-        "failures": _failures(args, votes),
+        # By voter its highest share of failures on a dataset, and the items there.
+        "failures": {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known},
         "licences": {name: licences[name] for name in votes.dataset_names if name in licences},
     }
-
-
-def _failures(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, list[float]]:
-    """Return by voter its highest share of failures on a dataset, and the items there, where all reasons are known."""
-    result = datasets.read_reasons(args.votes, votes)
-    worst, n = datasets.worst_failures(result), len(votes.votes)
-    # A rate of failures is known only where every missing vote has its reason.
-    voters = [name for name, count in datasets.missing_without_reason(votes, result).items() if not count]
-    return {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in voters}
 
 
 def load_model(path: str | Path, decide: str | None, share: str | None = None) -> "model.Model":

@@ -6,13 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 from deep import evaluate
 from deep._util.entry_points import load_part
@@ -21,8 +21,7 @@ from deep._util.names import table
 from deep.exceptions import InputError, printable
 
 if TYPE_CHECKING:
-    from deep.asking import AskProgress, ProgressCallback, Scored
-    from deep.records import Example, Judgment
+    from deep.asking import AskProgress, ProgressCallback
 
 
 @contextmanager
@@ -146,30 +145,17 @@ def level(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-class Events(Protocol):
-    """Sends an event for each score, and for each judgment of an example."""
+def evaluation_events(*, on: bool) -> AbstractContextManager[Any]:
+    """Return a context that gives the sender of events, and sends what is waiting in its end; None where not wanted.
 
-    def __call__(self, scored: "Scored", /) -> None:
-        """Send the event of a score."""
-
-    def judged(self, example: "Example", judgments: "Mapping[str, Judgment]", /) -> None:
-        """Send an event for each judgment of an example."""
-
-
-@contextmanager
-def evaluation_events(*, on: bool) -> Iterator[Events | None]:
-    """Give the sender of events, and send what is waiting in the end; None where they are not wanted.
+    The sender is called with each score; its method `judged` takes an example and its judgments by voter.
 
     Raises
     ------
     MissingDependencyError
         ``deep-judges[opentelemetry]`` is not installed.
     """
-    if not on:
-        yield None
-        return
-    with load_part("events")() as events:
-        yield events
+    return cast("AbstractContextManager[Any]", load_part("events")()) if on else nullcontext()
 
 
 def check_apart(args: argparse.Namespace, out: Path | None = None) -> None:

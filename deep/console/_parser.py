@@ -471,26 +471,21 @@ def note_run(
     """
     args.noted = {"judges": list(voters)} | ({"prices": dict(prices)} if prices else {})
     if getattr(args, "config", None):
-        earlier = read_run(args.config)
-        for line in _judge_changes(earlier["judges"], voters):
-            note(line)
-        for name, now in (prices or {}).items():
-            if (before := earlier["prices"].get(name, now)) != now:
-                note(f"Changed since the run of `config`: a million tokens of {name} cost {now} now, then {before}.")
+        from deep.judges import parse_voter
 
-
-def _judge_changes(earlier: Sequence[str], voters: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each judge that is not as it was in the run of ``--config``."""
-    from deep.judges import parse_voter
-
-    # Without its version a judge of then and now is one judge, which may have changed.
-    now, then = ({parse_voter(name)._replace(version=None): name for name in names} for names in (voters, earlier))
-    for judge, name in now.items():
-        if then.get(judge) != name:
-            before = f"{then[judge]} is {name} now" if judge in then else f"{name} is new"
-            yield f"Changed since the run of `config`: {before}. Only its missing answers are asked."
-    gone = [name for judge, name in then.items() if judge not in now]
-    yield from (f"Changed since the run of `config`: {name} is gone." for name in gone)
+        earlier, changed = read_run(args.config), "Changed since the run of `config`:"
+        # Without its version a judge of then and now is one judge, which may have changed.
+        both = voters, earlier["judges"]
+        now, then = ({parse_voter(name)._replace(version=None): name for name in names} for names in both)
+        for judge, name in now.items():
+            if then.get(judge) != name:
+                before = f"{then[judge]} is {name} now" if judge in then else f"{name} is new"
+                note(f"{changed} {before}. Only its missing answers are asked.")
+        for name in (name for judge, name in then.items() if judge not in now):
+            note(f"{changed} {name} is gone.")
+        for name, price in (prices or {}).items():
+            if (before := earlier["prices"].get(name, price)) != price:
+                note(f"{changed} a million tokens of {name} cost {price} now, then {before}.")
 
 
 BASH = r"""

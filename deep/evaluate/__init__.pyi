@@ -86,7 +86,6 @@ from ._target import Target as Target
 from ._target import adapt_model as adapt_model
 from ._target import canary_lines as canary_lines
 from ._target import canary_report as canary_report
-from ._target import dataset_canary as dataset_canary
 from ._target import explanation as explanation
 from ._target import item_row as item_row
 from ._target import labels_seen as labels_seen

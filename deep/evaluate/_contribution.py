@@ -179,22 +179,10 @@ def _best_judge(votes: VoteMatrix) -> int:
     return int(np.argmax(np.where((cast > 0).all(axis=0), rates.mean(axis=0), -1.0)))
 
 
-def _smallest(path: Sequence[tuple[tuple[str, ...], Floats]]) -> tuple[str, ...]:
-    """Return the judges of the smallest panel whose loss is not above the best one's beyond a 90 % interval.
-
-    Parameters
-    ----------
-    path : sequence of (judges, losses by fold)
-        From all judges to one.
-    """
-    best = min((losses for _, losses in path), key=lambda losses: float(losses.mean()))
-    # The rule of CART's pruning (Breiman et al. 1984): the smallest that cannot be told from the best.
-    return next(judges for judges, losses in reversed(path) if mean_interval(losses - best, LEVEL)[1] <= 0)
-
-
 def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
     """Return the judges to keep, by leaving out parts of these rows alone; all where these are too few.
 
+    They are the smallest panel on the way to one judge whose loss is not above the best one's beyond a 90 % interval.
     Of many judges several leave at a time. Two datasets are cut into folds of rows, as one is.
     """
     # Two datasets make two folds, and the least to tell judges apart are three: rows of both are cut instead.
@@ -212,7 +200,9 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
             panel = panel.without(column)
         panel = panel.merged()
         path.append((panel.judges, panel.losses()))
-    return _smallest(path)
+    best = min((losses for _, losses in path), key=lambda losses: float(losses.mean()))
+    # The rule of CART's pruning (Breiman et al. 1984): the smallest that cannot be told from the best.
+    return next(judges for judges, losses in reversed(path) if mean_interval(losses - best, LEVEL)[1] <= 0)
 
 
 @dataclass(frozen=True)

@@ -90,34 +90,22 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
             f"`votes` must hold at least two {unit} names, one to test and one to train on. Got only {name!r}. "
             f"{REMEDIES[unit]}"
         )
-    is_train, one_class = _training_mask(votes, is_train)
-    is_train, dropped, warnings = _without_shared_documents(votes, is_held, is_train)
-    warnings = [*one_class, *warnings]
+    # An unlabeled row is an oversight here, since `loo` measures on labels: it is named, and not left out in silence.
+    unlabeled = np.flatnonzero(is_train & (votes.labels == -1))
+    if unlabeled.size:
+        raise UnlabeledTrainingError(votes.datasets[unlabeled[0]], votes.item_ids[unlabeled[0]])
+    mask, one_class = rows_of_both_classes(votes, is_train)
+    if not mask.any():
+        check_both_classes(votes.labels[is_train], votes.datasets[is_train])
+    check_some_votes(votes.votes[mask])
+    is_train, dropped, warnings = _without_shared_documents(votes, is_held, mask)
+    if one_class:
+        names = listed(one_class, MAX_NAMED)
+        warnings.insert(0, f"Not used for training because their labels are all 0 or all 1: {names}.")
     if (votes.votes[is_test] < 0).all():
         warnings.append("No voter voted in the held-out dataset, so every item of it gets the same P.")
     test_rows, train_rows = np.flatnonzero(is_test), np.flatnonzero(is_train)
     return HoldOut(name, votes.rows(test_rows), votes.rows(train_rows), test_rows, train_rows, dropped, warnings)
-
-
-def _training_mask(votes: VoteMatrix, is_train: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:
-    """Return the training mask without datasets of one class, and a warning where there are some.
-
-    Raises
-    ------
-    InputError
-        A row has no label, no dataset has both classes, or there is no vote.
-    """
-    # An unlabeled row is an oversight here, since `loo` measures on labels: it is named, and not left out in silence.
-    unlabeled = np.flatnonzero(is_train & (votes.labels == -1))
-    if unlabeled.size:
-        row = unlabeled[0]
-        raise UnlabeledTrainingError(votes.datasets[row], votes.item_ids[row])
-    mask, rest = rows_of_both_classes(votes, is_train)
-    if not mask.any():
-        check_both_classes(votes.labels[is_train], votes.datasets[is_train])
-    check_some_votes(votes.votes[mask])
-    one_class = f"Not used for training because their labels are all 0 or all 1: {listed(rest, MAX_NAMED)}."
-    return mask, [one_class] if rest else []
 
 
 def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], list[str]]:

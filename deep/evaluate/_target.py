@@ -38,10 +38,6 @@ class Target:
         """Return the number of items with a label."""
         return int((self.votes.labels >= 0).sum())
 
-    def labels(self) -> VoteMatrix:
-        """Return the rows that have a label."""
-        return self.votes.rows(self.votes.labels >= 0)
-
 
 def votes_for(model: Model, paths: Sequence[str], *, one_dataset: bool = False) -> VoteMatrix:
     """Read votes for a model; columns that cannot stand for one of its voters are left out.
@@ -321,7 +317,9 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     """
     check_share(alpha, "alpha")
     votes = target.votes
-    result, test = dataset_canary(model, target)
+    # P by the votes and soft scores alone: the labels are held against it.
+    result = model.scores_of(votes)
+    test = adaptation.canary(result.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
     needed = adaptation.labels_needed(result.p_consistent, model.misfit)
     documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
     return {
@@ -338,43 +336,6 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "enough": test.n_labels >= MIN_LABELS,
         "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
-
-
-def dataset_canary(model: Model, target: Target) -> tuple[Scores, adaptation.Canary]:
-    """Score a dataset without its labels, and test the labels against that.
-
-    Parameters
-    ----------
-    model : Model
-        Gives the items P, by their votes and soft scores alone.
-    target : Target
-        The whole dataset, of which items drawn at random have labels.
-
-    Returns
-    -------
-    (Scores, Canary)
-
-    Raises
-    ------
-    InputError
-        There is no label.
-
-    Examples
-    --------
-    >>> from deep.datasets import simulate_votes
-    >>> from deep.evaluate import Target, dataset_canary
-    >>> from deep.model import fit
-    >>> votes = simulate_votes(0)
-    >>> mine = votes.datasets == "aggrefact-xsum"
-    >>> scores, test = dataset_canary(fit(votes.rows(~mine)), Target(votes.rows(mine)))
-    >>> len(scores.p_consistent), test.n_labels
-    (558, 558)
-    """
-    votes = target.votes
-    result = model.scores_of(votes)
-    return result, adaptation.canary(
-        result.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit
-    )
 
 
 def labels_seen(model: Model) -> set[str]:

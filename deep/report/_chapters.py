@@ -222,13 +222,10 @@ RELIABILITY_CAPTION = "Share of consistent items by P, before and after calibrat
 def reliability_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     scored = material.measured
-    if material.learned_from and not (scored is not None and scored.labeled.any()):
-        return Chapter(
-            "reliability", RELIABILITY_TITLE, ["The model has seen every label here. Give votes on another dataset."]
-        )
     if scored is None or not scored.labeled.any():
+        seen = "The model has seen every label here. Give votes on another dataset."
         why = "Reliability needs items with a P and a label, and there are none. Give votes and labels."
-        return Chapter("reliability", RELIABILITY_TITLE, [why])
+        return Chapter("reliability", RELIABILITY_TITLE, [seen if material.learned_from else why])
     labeled = scored.labeled
     y = scored.votes.labels[labeled]
     before, after = (few_values(p[labeled]) for p in (scored.before, scored.p))

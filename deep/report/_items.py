@@ -310,13 +310,10 @@ def _passage(passage: Passage, example: Example | None) -> JsonObject:
         return known
     if not 0 <= passage.start < passage.end <= min(len(text), LONGEST_TEXT):
         return known
-    start, end = (_utf16(text[:at]) for at in (passage.start, passage.end))
+    places = (passage.start, passage.end)
+    start, end = (len(text[:at].encode("utf-16-le", "surrogatepass")) // 2 for at in places)
     known.pop("text", None)
     return known | {"where": passage.where, "start": start, "end": end}
-
-
-def _utf16(text: str) -> int:
-    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def _cut(text: str) -> str:

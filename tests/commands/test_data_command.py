@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -36,19 +34,14 @@ def refused(capsys, *words):
 
 
 def test_info_prints_the_counts_of_the_published_files(published, capsys):
-    """Those that the papers give, with the licence in plain words and the state of every checksum."""
+    """Beside the rows, which the page has: the licence in plain words, and the state of every checksum."""
     message = run(capsys, "info", "fect", "tofueval-mediasum", "meetingbank", "cognibench", "summedits")
     lines = [" ".join(line.split()) for line in message.splitlines()]
-    assert "fect 410 345 65 0 84.1 % 410 492 (875) 8 (9)" in lines
     assert "licence CC-BY-NC-4.0 (NON-COMMERCIAL use only)" in lines
-    assert "tofueval-mediasum 267 151 116 0 56.6 % 15 - 49 (74)" in lines
-    assert "tofueval-meetingbank 267 169 98 0 63.3 % 15 - 53 (95)" in lines
     assert "267 examples have no source here: they can be counted, not judged" in lines
-    assert "cognibench 136 40 96 0 29.4 % 113 992 (1,590) 200 (280)" in lines
-    for count in ("300 dialogues", "136 labeled turns", "1,281 keys in sentence dictionaries"):
+    for count in ("300 dialogues", "136 labeled turns", "783 factual sentences", "454 cognitive sentences"):
         assert f"count {count}" in lines
-    assert "count 783 factual sentences" in lines
-    assert "count 454 cognitive sentences" in lines
+    assert "count 1,281 keys in sentence dictionaries" in lines
     assert "all 4,681 1,648 3,033 0 35.2 % 162" in lines
     assert "file fect_benchmark.csv: here; its SHA-256 matches the published file" in lines
     assert "file mediasum_test_doc.csv: not here" in lines
@@ -137,11 +130,6 @@ def test_files_that_hold_nothing_or_an_id_twice_are_refused(tmp_path, capsys, co
     assert "`example_id` must be unique within a dataset. Got '7' twice" in refused(capsys, command, twice)
 
 
-def test_check_of_summaries_without_transcripts_says_what_to_do(published, capsys):
-    """They cannot be judged."""
-    assert "writes mediasum_test_doc.csv" in refused(capsys, "check", "tofueval-mediasum")
-
-
 def test_leakage_between_training_and_test_is_found(tmp_path, capsys):
     """Status 1, each document with its places; 0 where there is none."""
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
@@ -196,10 +184,4 @@ def test_votes_takes_a_benchmark_by_name_and_columns_by_flags(published, tmp_pat
     assert json.loads(capsys.readouterr().out)["calls"] == 1
     assert deep_main(["ask", "mediasum", *common]) == 2
     assert "writes mediasum_test_doc.csv" in capsys.readouterr().err
-
-
-def test_it_runs_as_a_program(published):
-    """From a shell, with an exit status."""
-    command = [sys.executable, "-m", "deep", "data", "info", "fect", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["sets"][0]["datasets"][0]["n"] == 410
+    assert "writes mediasum_test_doc.csv" in refused(capsys, "check", "tofueval-mediasum")

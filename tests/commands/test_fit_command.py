@@ -204,9 +204,6 @@ def test_a_report_without_a_model_and_votes_takes_neither_share_nor_scores(here,
         (["others.csv", "--labels", "60.csv"], "`labels` must share items with `votes`"),
         (["others.csv", "--labels", "others.csv"], "`labels` must be of one dataset, your own. Got a, b, c, d."),
         (["others.csv", "--ensembler", "Stack", "--sizes", "3"], "`ensembler` must be 'Stack' alone"),
-        (["others.csv", "--ensembler", "Pool"], "`ensembler` must be 'Stack'. Got 'Pool', its earlier name."),
-        (["others.csv", "--ensembler", "Swarm"], "`ensembler` must be one of"),
-        (["others.csv", "--only", "a", "--ensembler", "Stack"], "`ensembler` must not be 'Stack' of fewer than"),
     ],
 )
 def test_what_does_not_fit_is_refused(here, capsys, tmp_path, words, message):

@@ -216,7 +216,7 @@ def test_many_items_take_time_by_their_number(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["all"]["items"] == n
 
     agree(10)  # loads the libraries
-    assert growth(agree, 2_000, 20_000) < 30
+    assert growth(agree, 1_000, 10_000) < 30
 
 
 def test_more_people_than_a_table_holds_is_one_line(tmp_path, capsys):

@@ -6,7 +6,6 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from deep.cli import main
 from deep.integrations.labeling import LabelEvent, open_label_log
 from deep.integrations.serve import ServerOptions, serving
 from tests.deep_commands import label, votes
@@ -115,13 +114,6 @@ def test_a_port_in_use_is_refused_before_a_file_is_written(table, tmp_path, monk
         assert label([str(table), "--examples", str(CLAIMS), "--port", str(port)]) == 2
     assert f"`port` must be free at an address of this machine. Got {port}" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("old", "new"), [("annotate", "deep label agreement"), ("label-next", "deep label list")])
-def test_names_of_yesterday(old, new, capsys):
-    """Say the name of today."""
-    assert main([old]) == 2
-    assert new in capsys.readouterr().err
 
 
 def test_help_lists_what_else_there_is(capsys):

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep import VoteMatrix
-from deep._util.join import ROWS_AT_ONCE
 from deep.model import load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.deep_commands import adapt, explain, export, fit
@@ -87,42 +86,6 @@ def test_columns_that_are_no_voters_of_the_model_need_not_hold_votes(here, tmp_p
     expected = scored(here, "--votes", here / "votes.parquet")["p_consistent"]
     for name in ("more.parquet", "more.csv"):
         assert np.array_equal(scored(here, "--votes", tmp_path / name)["p_consistent"], expected)
-
-
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.bool_(), pa.float64(), pa.string(), "dictionary"])
-def test_votes_of_every_kind_of_column_score_alike(here, tmp_path, kind):
-    """Those that do not go through in pieces are read whole."""
-    plain = pq.read_table(here / "votes.parquet")
-    columns = {}
-    for name in plain.column_names:
-        column = plain[name]
-        if name.startswith("judge"):
-            column = column.dictionary_encode() if kind == "dictionary" else column.cast(kind)
-        columns[name] = column
-    pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
-    pd.testing.assert_frame_equal(
-        scored(here, "--votes", tmp_path / "votes.parquet", out="k.parquet"),
-        scored(here, "--votes", here / "votes.csv"),
-    )
-
-
-def test_more_rows_than_a_piece_holds(here, tmp_path):
-    """All of them come out, in their order."""
-    votes = small_votes(("new",), n=ROWS_AT_ONCE + 7)
-    frame_of(votes).drop(columns="label").to_parquet(tmp_path / "votes.parquet")
-    result = scored(here, "--votes", tmp_path / "votes.parquet", "--allow-missing")
-    assert result["item_id"].tolist() == votes.item_ids.tolist()
-    assert result["label"].isna().all()
-    model = load(here / "model.json")
-    np.testing.assert_allclose(result["p_consistent"], model.score(votes, allow_missing=True), rtol=0, atol=1e-12)
-
-
-def test_another_prior(here):
-    """Moves P, and leaves the rest."""
-    plain = scored(here, "--votes", here / "votes.csv")
-    moved = scored(here, "--votes", here / "votes.csv", "--prior", "0.8", out="m.parquet")
-    assert (moved["p_consistent"] > plain["p_consistent"]).all()
-    assert np.array_equal(moved["p_uncalibrated"], plain["p_uncalibrated"])
 
 
 def domains(data_home, monkeypatch):
@@ -202,17 +165,6 @@ def test_seven_domains_score_the_eighth_alike_by_every_way(data_home, monkeypatc
     for engine in ("sqlite", "duckdb"):
         by_sql = joined(tmp_path / "model.sql", eighth, model.voter_names, engine)
         np.testing.assert_allclose(by_sql, p, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
-def test_every_pattern_has_its_probability_in_sql(here, tmp_path, engine):
-    """All 27 of them, no votes among them."""
-    out = tmp_path / "model.sql"
-    assert export([str(here / "model.json"), "--to", "sql", "--out", str(out)]) == 0
-    model = load(here / "model.json")
-    patterns = pd.DataFrame(pattern_grid(3), columns=list(model.voter_names)).astype("Int8").replace(-1, pd.NA)
-    result = joined(out, patterns, model.voter_names, engine)
-    np.testing.assert_allclose(result, streamed(model), rtol=0, atol=1e-12)
 
 
 def test_the_join_that_the_file_tells_is_one_that_works(here, tmp_path):

@@ -138,8 +138,6 @@ def test_check(capsys, tmp_path):
     ("argv", "message"),
     [
         (["show", "deep-nine"], "`id` must be one of consistent-inconsistent, "),
-        (["list", "--pool", "deep-5"], "`name_or_folder` must be one of deep-3, "),
-        (["check", "nowhere"], "`path` must be a folder. Got 'nowhere'."),
         (
             ["render", "yes-no", "--source", "nowhere", "--claim", "x"],
             "`source` must be a readable file. Got 'nowhere'",

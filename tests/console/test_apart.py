@@ -16,12 +16,8 @@ from tests.experiments.test_probe_measures import samples, write_samples
 
 WORDS = {
     "adapt": ["{path}.json", "--votes", "v.csv", "--out", "{path}.json"],
-    "fit": ["{path}.json", "--out", "{path}.json"],
-    "label list": ["m.json", "--votes", "{path}.csv", "--out", "{path}.csv"],
     "loo": ["--test", "a", "--votes", "{path}.csv", "--out", "run"],
     "data moments": ["m.json", "--moments", "{path}.json", "--out", "{path}.json"],
-    "score": ["m.json", "--votes", "{path}.csv", "--out", "{path}.csv"],
-    "select": ["m.json", "--votes", "{path}.csv", "--out", "{path}.csv"],
     "votes": ["{path}.parquet", "--lexical", "all", "--out", "{path}.parquet"],
 }
 

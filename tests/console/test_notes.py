@@ -1,9 +1,17 @@
-"""What deep says beside its results: the logger `deep`, `--quiet` and `--verbose`."""
+"""What deep says and sends beside its results: the logger `deep`, `--quiet`, `--verbose`, OpenTelemetry."""
 
 import logging
+import sys
+from pathlib import Path
+
+import pytest
 
 from deep.cli import main
+from deep.console import evaluation_events
 from deep.exceptions import LOG, note
+from tests.deep_commands import votes
+
+CLAIMS = Path(__file__).parents[2] / "examples" / "claims.csv"
 
 
 def test_a_note_is_a_record_of_the_logger_deep(capsys):
@@ -50,3 +58,25 @@ def test_verbose_adds_the_time_and_the_traceback_of_an_error(tmp_path, capsys, m
     assert last.startswith("error: `")
     assert main(["data", "check", "absent.csv"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Take the SDK of OpenTelemetry away."""
+    monkeypatch.delitem(sys.modules, "deep.integrations.opentelemetry", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk._logs", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http._log_exporter", None)
+
+
+def test_nothing_is_loaded_where_nothing_is_wanted(without):
+    """Nor missed."""
+    with evaluation_events(on=False) as events:
+        assert events is None
+
+
+def test_deep_votes_says_so_before_it_asks(without, tmp_path, capsys):
+    """One line, and nothing is written."""
+    out = tmp_path / "votes.parquet"
+    assert votes([str(CLAIMS), "--lexical", "dates", "--otel", "--out", str(out)]) == 2
+    assert "deep-judges[opentelemetry]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

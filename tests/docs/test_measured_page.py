@@ -1,4 +1,4 @@
-"""The tables of docs/results.md and docs/results-tables.md say what the JSON of their runs says."""
+"""The pages of results and of benchmarks say what the JSON of their runs says."""
 
 import json
 import re
@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 RUNS = sorted((BENCHMARKS / "measured").glob("*.json"))
+MACHINES = sorted((BENCHMARKS / "results").glob("*.json"))
 
 
 @pytest.fixture
@@ -39,6 +40,14 @@ def test_the_pages_are_filled_from_the_json(measured, measured_page):
         assert measured_page.filled(page, measured.read(BENCHMARKS / "measured")) == page
 
 
+def test_the_page_of_benchmarks_is_rendered_from_the_json(measured):
+    """`python benchmarks/bench.py --render` would change nothing."""
+    import bench_page
+
+    assert MACHINES
+    assert (BENCHMARKS / "results.md").read_text(encoding="utf-8") == bench_page.page(BENCHMARKS / "results")
+
+
 def test_every_run_has_its_place(measured, measured_page):
     """Each mark is closed and known, stands once, and each file is of a command of today."""
     page = "".join(path.read_text(encoding="utf-8") for path in measured.PAGES)
@@ -50,14 +59,17 @@ def test_every_run_has_its_place(measured, measured_page):
         assert run["commands"] == [measured.as_typed(command) for command in measured.RUNS[name]]
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*RUNS, *MACHINES], ids=lambda path: path.stem)
 def test_a_run_names_its_commit_and_no_machine(path):
-    """Commit, versions and seconds are there; a path is not."""
+    """Commit, versions and seconds are there, or what the machine has; a path or another fact of it is not."""
     text = path.read_text(encoding="utf-8")
     result = json.loads(text)
     assert re.fullmatch(r"[0-9a-f]{12}", result["commit"])
-    assert result["versions"]["numpy"]
-    assert result["processor_seconds"] > 0
+    if path in MACHINES:
+        assert set(result["machine"]) == {"processor", "cores", "memory_gib", "python", "system"}
+    else:
+        assert result["versions"]["numpy"]
+        assert result["processor_seconds"] > 0
     assert not re.search(r"/(home|work|tmp|root|usr)/", text)
 
 

@@ -68,43 +68,6 @@ def test_every_dataset_is_held_out_and_measured(tmp_path, capsys):
     assert sum(results["targets"][0]["weights"].values()) == pytest.approx(1, abs=1e-3)
 
 
-def test_panels_compare_every_rival_on_the_same_draws(tmp_path, capsys):
-    """A cell for each panel and number of training datasets; deep less itself is nothing; scores join their panel."""
-    for name, seed in (("one", 0), ("two", 1)):
-        (tmp_path / name).mkdir()
-        write_votes(tmp_path / name, n=60, n_datasets=4, seed=seed)
-    files = ["--votes", *(str(tmp_path / name / "votes.csv") for name in ("one", "two"))]
-    words = [*files, "--training-datasets", "1", "3", "9", "all", "--draws", "2", "--jobs", "1", "--json"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    result = json.loads(capsys.readouterr().out)
-    cells = {(cell["panel"], cell["training_datasets"]): cell for cell in result["cells"]}
-    assert set(cells) == {(f"{name}/votes.csv", k) for name in ("one", "two") for k in (1, 3, "all")}
-    assert [cells["one/votes.csv", k]["draws"] for k in (1, 3, "all")] == [2, 2, 4]
-    rivals = cells["one/votes.csv", "all"]["rivals"]
-    assert {"deep", "Stack", "best judge", "best judge, its context", "majority", "the paper's recipe"} <= set(rivals)
-    assert rivals["deep"]["deep_less"]["balanced_accuracy"] == [0.0, 0.0]
-    assert "Stack" not in cells["one/votes.csv", 1]["rivals"]
-    best = rivals["best judge"]["balanced_accuracy"] + rivals["best judge"]["deep_less"]["balanced_accuracy"][0]
-    assert best == pytest.approx(rivals["deep"]["balanced_accuracy"])
-    assert "### one/votes.csv, 3 training datasets" in (tmp_path / "out" / "results.md").read_text()
-
-
-def test_more_training_datasets_than_there_are_is_told(tmp_path, monkeypatch, capsys):
-    """The error says how many there can be."""
-    monkeypatch.chdir(tmp_path)
-    write_votes(tmp_path, n=20, n_datasets=3)
-    assert main(["--votes", "votes.csv", "--training-datasets", "7", "9"]) == 2
-    assert "`few` must be 'all', or at most 2 with these panels. Got 7, 9." in capsys.readouterr().err
-
-
-def test_one_dataset_is_no_panel(tmp_path, capsys):
-    """It is said as it is, and no number of at most 0 is asked for."""
-    (tmp_path / "votes.csv").write_text("dataset,item_id,label,a,b\nx,1,1,1,0\nx,2,0,0,0\n")
-    words = ["--votes", str(tmp_path / "votes.csv"), "--training-datasets", "1", "--out", str(tmp_path / "run")]
-    assert main(words) == 2
-    assert capsys.readouterr().err.startswith("error: `votes` must hold a table of two datasets or more")
-
-
 def test_draws_never_train_on_the_target():
     """Each target in turn, with as many others as asked for; the same seed gives the same draws."""
     votes = simulate_votes(0)
@@ -247,16 +210,18 @@ def test_intervals_of_means_are_those_of_students_t():
         (["--simulated", "--jobs", "0"], "`jobs` must be at least 1"),
         (["--votes", "absent.csv"], "absent.csv"),
         (["--votes", "absent.csv", "--training-datasets", "none"], "`few` must be numbers of at least 1"),
+        (["--votes", "one.csv", "--training-datasets", "1"], "`votes` must hold a table of two datasets or more"),
     ],
 )
 def test_faults_are_one_line(words, message, tmp_path, monkeypatch, capsys):
     """A fault prints one line and writes nothing."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.csv").write_text("dataset,item_id,label,a,b\nx,1,1,1,0\nx,2,0,0,0\n")
     assert main(words) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 
 
 @pytest.mark.parametrize("more", [[], ["--training-datasets", "1", "all"]])

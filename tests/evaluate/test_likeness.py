@@ -39,18 +39,15 @@ def test_counts_and_shares(model):
     ]
 
 
-@pytest.mark.parametrize(
-    ("votes", "said"),
-    [
-        ([-1, -1, 1], "UNUSUAL: hardly any training row has as few votes."),
-        ([-1, -1, -1], "UNUSUAL: hardly any training row has as few votes."),
-    ],
-)
-def test_few_votes_are_unusual(model, votes, said):
+@pytest.mark.parametrize("votes", [[-1, -1, 1], [-1, -1, -1]])
+def test_few_votes_are_unusual(model, votes):
     """No training row has fewer than two."""
     result = likeness(model, votes)
     assert result.unusual
-    assert result.sentences()[:2] == [said, "None of the 50 training rows (2 datasets) has exactly these votes."]
+    assert result.sentences()[:2] == [
+        "UNUSUAL: hardly any training row has as few votes.",
+        "None of the 50 training rows (2 datasets) has exactly these votes.",
+    ]
 
 
 def test_disagreement_is_unusual_where_there_never_was_any():

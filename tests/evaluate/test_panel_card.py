@@ -8,6 +8,7 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, confusion_matrix
 
 from deep.cli import main
@@ -17,6 +18,7 @@ from deep.evaluate import clustered_share, panel_card, people_words
 from deep.exceptions import InputError
 from deep.features import agreement_interval, cohen_kappa
 from deep.records import VoteMatrix
+from tests.deep_commands import panel
 
 KEYS = ["dataset", "item_id"]
 EXPERTS = ["expert_1", "expert_2", "expert_3"]
@@ -35,9 +37,9 @@ def summeval(data_home):
 
 @pytest.fixture(scope="module")
 def summeval_card(summeval):
-    """Return the card of its judges against the experts: each makes the fits that say what a judge adds."""
+    """Return the card of its judges against the experts, without the fits that say what a judge adds."""
     votes, people, _ = summeval
-    return panel_card(votes, people, n_boot=50, limit=3)
+    return panel_card(votes, people, n_boot=50, limit=3, worth=False)
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +219,7 @@ def test_a_copy_is_dropped_first():
     labels, votes = coins(0, shared=[1])
     card = panel_card(votes_of(votes, labels), n_boot=10)
     assert card.drop_first in ("j0", "j1")
+    assert card.frame("steps")["n_judges"].tolist() == [3, 2, 1]
     assert card.judges[2].others.votes_without == pytest.approx(1.0)
     assert card.effective_votes == pytest.approx(1.8, abs=0.1)
 
@@ -293,7 +296,6 @@ def test_parts_are_tables_and_json(summeval_card):
     kappas = [each.people.kappa for each in card.judges]
     assert card.frame("judges")["kappa"].tolist() == kappas
     assert card.frame("reasons").to_dict("records") == [{"judge": "gpt-4-0314__rts", "reason": "unknown", "items": 1}]
-    assert card.frame("steps")["n_judges"].tolist() == list(range(9, 0, -1))
     assert len(card.frame("doubtful_labels")) == 3
     text = json.dumps(card.as_dict(), allow_nan=False)
     assert json.loads(text)["cards"][5]["judge"] == "gpt-4-0314__rts"
@@ -318,3 +320,83 @@ def test_why_the_worth_cannot_be_measured(labels, datasets, why):
     assert card.judges[0].itself.coverage == 1
     assert (card.error_correlation is None) == (max(labels) < 0)
     json.dumps(card.as_dict(), allow_nan=False)
+
+
+def graded(n=60, *, labels=True):
+    """Return a grader from 1 to 5, a score, one from 5 to 1 and a judge that votes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    grade = np.clip(np.round(2 + 2 * y + rng.normal(0, 1, n)), 1, 5)
+    grade[:3] = np.nan
+    numbers = np.column_stack([grade, rng.random(n), 6 - np.nan_to_num(grade, nan=2.0), y])
+    names, scales = ["grader", "scorer", "turned", "voter"], ["1-5", "unit", "5-1", "binary"]
+    documents = [str(row // 2) for row in range(n)]
+    known = y if labels else [-1] * n
+    return VoteMatrix(numbers, range(n), names, ["news"] * n, known, documents, scales=scales), numbers
+
+
+def test_each_level_is_counted_with_its_share_of_consistent_items():
+    """From the worst; a level that nobody gave is there; a score is counted in tenths."""
+    votes, numbers = graded()
+    rows = [row for row in panel_card(votes, n_boot=5, worth=False).levels if row["judge"] == "grader"]
+    assert [row["answer"] for row in rows] == ["1", "2", "3", "4", "5"]
+    for row in rows:
+        at = numbers[:, 0] == float(row["answer"])
+        assert row["items"] == row["labeled"] == at.sum()
+        assert row["consistent"] == pytest.approx(votes.labels[at].mean())
+        documents = votes.document_ids[at]
+        assert (row["low"], row["high"]) == clustered_share(votes.labels[at] == 1, documents)
+    card = panel_card(votes, n_boot=5, worth=False)
+    answers = {judge: [row["answer"] for row in card.levels if row["judge"] == judge] for judge in votes.voter_names}
+    assert answers["turned"] == ["5", "4", "3", "2", "1"]
+    assert answers["scorer"][0] == "0 to 0.1"
+    assert len(answers["scorer"]) == 10
+    assert answers["voter"] == []
+    assert sum(row["items"] for row in card.levels if row["judge"] == "scorer") == 60
+
+
+def test_judges_that_grade_are_compared_by_rank():
+    """On the items that both answer, as SciPy does."""
+    votes, numbers = graded()
+    result = panel_card(votes, n_boot=5, worth=False).rank_agreement
+    both = ~np.isnan(numbers[:, 0])
+    assert result[0, 1] == result[1, 0] == pytest.approx(spearmanr(numbers[both, 0], numbers[both, 1]).statistic)
+    assert result[0, 2] == pytest.approx(1.0)
+    assert result[3, 0] == pytest.approx(spearmanr(numbers[both, 0], numbers[both, 3]).statistic)
+
+
+def test_without_labels_levels_are_counted_alone():
+    """There is no share of consistent items."""
+    card = panel_card(graded(labels=False)[0], n_boot=5, worth=False)
+    assert {row["labeled"] for row in card.levels} == {0}
+    assert card.as_dict()["levels"][0]["consistent"] is None
+    assert np.isnan(card.frame("levels")["low"]).all()
+    assert card.frame("rank_agreement").shape == (4, 5)
+
+
+def test_a_panel_of_votes_has_no_levels():
+    """Its JSON is as before."""
+    votes, _ = graded()
+    card = panel_card(votes.judges([3]), n_boot=5, worth=False).as_dict()
+    assert not {"levels", "rank_agreement"} & card.keys()
+
+
+def test_the_command_shows_grades_as_grades(tmp_path, capsys):
+    """A table for each scale: items by level, and the share that is consistent."""
+    votes, numbers = graded()
+    path = tmp_path / "grades.csv"
+    lines = ["dataset,item_id,label,grader,scorer,turned,voter"]
+    for row, cells in enumerate(numbers.tolist()):
+        message = ",".join("" if np.isnan(cell) else repr(cell) for cell in cells)
+        lines.append(f"news,{row},{votes.labels[row]},{message}")
+    path.write_text("\n".join(lines) + "\n")
+    words = [str(path), "--n-boot", "5", "--no-worth", "--scale", "turned=5-1"]
+    assert panel(words) == 0
+    shown = capsys.readouterr().out
+    for scale in ("1-5", "unit", "5-1"):
+        assert f"Answers on the scale {scale} (items, % of them consistent" in shown
+    at = numbers[:, 0] == 5
+    assert f"{at.sum()} ({100 * votes.labels[at].mean():.0f})" in shown
+    assert panel([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["levels"][4]["items"] == at.sum()

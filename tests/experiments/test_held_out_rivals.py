@@ -1,4 +1,7 @@
-"""Baselines: thresholds by brute force, voters by hand, nothing chosen on test labels but what says so."""
+"""Baselines: thresholds by brute force, voters by hand, nothing chosen on test labels but what says so.
+
+Paired tests against them: enough resamples, Bonferroni, and no rival that saw the test labels.
+"""
 
 import re
 
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
+from deep import calibration
 from deep.datasets import ScoreTable
 from deep.evaluate import METRICS, decision_metrics, hold_out, row_weights
 from deep.experiments.loo import part_lines
@@ -20,6 +24,7 @@ from deep.experiments.loo._rivals import (
     compare_parts,
     context_baseline,
     encoder_baselines,
+    rivals,
     vote_baselines,
 )
 from deep.experiments.loo._run_tables import optimal_thresholds, threshold_moves
@@ -282,3 +287,79 @@ def test_thresholds_move_by_what_moves_them():
     assert set(moves.index.get_level_values("moved_by")) == {
         *("source", "source, chance", "balance", "length", "length, chance")
     }
+
+
+def baseline(kind, decisions, threshold_from=None):
+    """Return a baseline with these decisions."""
+    return Baseline(f"{kind}-{threshold_from}", kind, np.asarray(decisions, dtype=bool), threshold_from, None)
+
+
+def test_rivals_never_saw_the_test_labels():
+    """Thresholds optimised on the test set and single prompts are no rivals; the training-chosen are."""
+    every = [
+        baseline("prompt", [1]),
+        baseline("best_prompt", [1]),
+        baseline("best_judge_context", [1]),
+        baseline("majority", [1]),
+        *(baseline("encoder", [1], origin) for origin in ("test", "center", "train")),
+    ]
+    assert [r.name for r in rivals(every)] == [
+        "best_prompt-None",
+        "best_judge_context-None",
+        "majority-None",
+        "encoder-train",
+    ]
+
+
+def test_clear_and_absent_differences():
+    """A perfect chain beats a coin significantly, and does not beat its equal."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400).astype(np.int8)
+    coin = rng.random(400) < 0.5
+    rows = compare(
+        y == 1, y, [baseline("best_prompt", coin), baseline("majority", y == 1)], n_boot=1000, random_state=0
+    )
+    assert rows[0]["significant"]
+    assert rows[0]["difference"] == pytest.approx(0.5, abs=0.1)
+    assert rows[0]["ci"][0] < rows[0]["difference"] < rows[0]["ci"][1]
+    assert not rows[1]["significant"]
+    assert rows[1]["difference"] == 0
+    assert all(row["p_bonferroni"] == min(1.0, 2 * row["p"]) for row in rows)
+
+
+@pytest.fixture
+def resamples(monkeypatch):
+    """Return a list of the resamples that each test draws."""
+    asked, original = [], calibration.paired_bootstrap
+
+    def counted(*args, **options):
+        asked.append(options["n_boot"])
+        return original(*args, **options)
+
+    monkeypatch.setattr(calibration, "paired_bootstrap", counted)
+    return asked
+
+
+def test_resamples_grow_with_the_number_of_tests(resamples):
+    """With m tests at least 200 m resamples are drawn, so that p can pass the corrected level."""
+    y = np.array([0, 1] * 20, dtype=np.int8)
+    differing = [baseline("encoder", np.arange(40) < k, "train") for k in range(7)]
+    compare(y == 1, y, differing, n_boot=100, random_state=0)
+    assert resamples == [1400] * 7
+
+
+def test_tests_are_corrected_over_datasets_too(resamples):
+    """With one rival on eleven datasets p is corrected eleven-fold, and enough resamples are drawn for that."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200).astype(np.int8)
+    rival = baseline("majority", np.where(rng.random(200) < 0.07, 1 - y, y))
+    (row,) = compare(y == 1, y, [rival], n_boot=100, random_state=0, n_datasets=11)
+    assert resamples == [2200]
+    assert row["p_bonferroni"] == row["p"]
+    assert row["p_bonferroni_datasets"] == min(1, 11 * row["p"])
+    assert (row["significant"], row["significant_datasets"]) == (row["p"] < 0.01, 11 * row["p"] < 0.01)
+
+
+def test_no_labels_no_tests():
+    """Without both classes among the labels there is nothing to test."""
+    assert compare(np.array([True]), np.array([-1]), [baseline("majority", [1])], n_boot=100, random_state=0) == []

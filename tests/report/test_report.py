@@ -112,13 +112,7 @@ def test_every_source_has_every_chapter(tmp_path, capsys):
     """A model alone, a model with votes, and votes; the command names the file."""
     votes = simulate_votes(0)
     rows = votes.rows(np.arange(0, len(votes.labels), 10))
-    table = tmp_path / "votes.csv"
-    head = ",".join(["dataset", "item_id", "label", *rows.voter_names])
-    lines = [
-        f"{dataset},{item},{label},{','.join(map(str, cast))}".replace("-1", "")
-        for dataset, item, label, cast in zip(rows.datasets, rows.item_ids, rows.labels, rows.votes, strict=True)
-    ]
-    table.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    table = written(tmp_path, rows)
     model, out = tmp_path / "model.json", tmp_path / "report.html"
     assert main(["fit", str(table), "--out", str(model)]) == 0
     for sources in ([model], [model, table], [table]):
@@ -261,11 +255,8 @@ def test_drift_that_cannot_be_tested_is_said(tmp_path):
     """A table that lacks a judge of the model has a report, which says why drift was not tested."""
     votes = small_votes(("a", "b"))
     fit(votes, **QUICK).save(tmp_path / "model.json")
-    frame = pd.DataFrame(np.where(votes.votes == -1, np.nan, votes.votes), columns=votes.voter_names)
-    frame.insert(0, "item_id", votes.item_ids)
-    frame.insert(0, "dataset", votes.datasets)
-    frame.drop(columns=votes.voter_names[0]).to_csv(tmp_path / "votes.csv", index=False)
-    out = write_report([tmp_path / "model.json", tmp_path / "votes.csv"], tmp_path / "report.html")
+    table = written(tmp_path, votes.judges(range(1, votes.shape[1])), labels=False)
+    out = write_report([tmp_path / "model.json", table], tmp_path / "report.html")
     assert "Drift was not tested: " in out.read_text(encoding="utf-8")
 
 

@@ -31,7 +31,7 @@ def items_of(page):
 
 
 def test_an_item_shows_what_its_judges_were_asked_and_replied(asked, tmp_path):
-    """Each judge's prompt with the texts by name, then its reply; a repair turn stands behind the reply it repairs."""
+    """Each judge's prompt with the texts by name, then its reply and its repair; none without texts or a ledger."""
     ledger = asked.with_suffix(".ledger.sqlite")
     assert report([str(asked), "--ledger", str(ledger), "--out", str(tmp_path / "with.html")]) == 0
     data = items_of((tmp_path / "with.html").read_text(encoding="utf-8"))
@@ -54,8 +54,9 @@ def test_an_item_shows_what_its_judges_were_asked_and_replied(asked, tmp_path):
             message.add(tuple(role for role, _ in turns))
     once = ("system", "user", "assistant")
     assert message == {once, once + once}  # without a repair, and with one
-    write_report([str(asked)], tmp_path / "without.html")
-    assert '"transcript"' not in (tmp_path / "without.html").read_text(encoding="utf-8")
+    for more in ({}, {"ledger": str(ledger), "texts": False}):
+        write_report([str(asked)], tmp_path / "without.html", **more)
+        assert '"transcript"' not in (tmp_path / "without.html").read_text(encoding="utf-8")
 
 
 def test_a_function_has_no_transcript(asked, tmp_path, monkeypatch):
@@ -67,20 +68,6 @@ def test_a_function_has_no_transcript(asked, tmp_path, monkeypatch):
     assert (
         report([str(out), "--ledger", str(out.with_suffix(".ledger.sqlite")), "--out", str(tmp_path / "r.html")]) == 0
     )
-    assert '"transcript"' not in (tmp_path / "r.html").read_text(encoding="utf-8")
-
-
-def test_a_report_without_texts_has_no_transcript(asked, tmp_path):
-    """`--no-text` leaves prompts and replies out too."""
-    words = [
-        str(asked),
-        "--ledger",
-        str(asked.with_suffix(".ledger.sqlite")),
-        "--no-text",
-        "--out",
-        str(tmp_path / "r.html"),
-    ]
-    assert report(words) == 0
     assert '"transcript"' not in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 

@@ -209,43 +209,6 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
     }
 
 
-def fit_model(
-    split: HoldOut,
-    scores: ScoreTable | None,
-    options: LooOptions,
-    *,
-    groups: Texts,
-    fits: model.Fits | None,
-    searched: Sequence[model.Candidate] | None,
-    run: model.MapLike,
-) -> model.Model:
-    """Fit what is asked for on the training rows.
-
-    Parameters
-    ----------
-    split : HoldOut
-        The dataset held out, and the training rows.
-    scores : ScoreTable or None
-        Aligned with the whole vote matrix.
-    options : LooOptions
-        The chain that is asked for, whether families are left out whole (`unit`), and the seed are used.
-    groups : ndarray of str, shape (n_train,)
-        What training rows are left out with.
-    fits, searched : optional
-        As in :class:`deep.model.SharedWork`: what was fitted already.
-    run : callable
-        Like `map`.
-    """
-    # The groups of datasets are those that `fit` finds itself; it knows no families.
-    work = model.SharedWork(groups if options.unit == "family" else None, fits, searched, run)
-    return model.fit_asked(
-        with_scores(split, scores)[0],
-        options,
-        work,
-        random_state=options.random_state,
-    )
-
-
 def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptions) -> list[list[str]]:
     """Return the datasets to hold out, each alone or, where they are many, in groups of those held out together.
 
@@ -261,11 +224,6 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
     for name, first in zip(*np.unique(matrix.datasets.astype(str), return_index=True), strict=True):
         groups.setdefault(int(folds[first]), []).append(str(name))
     return list(groups.values())
-
-
-def run_over(options: LooOptions) -> model.MapLike:
-    """Return a map over as many processes as the options say."""
-    return partial(in_processes, n_jobs=options.n_jobs)
 
 
 def member_fits(split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts) -> model.Fits | None:
@@ -312,5 +270,5 @@ def _fitted(
         members = ["best-judge"]
     answer_map = None if votes.answers is None else model.AnswerMap.fit(votes)
     rows, names = model.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
-    seed, run = options.random_state, run_over(options)
+    seed, run = options.random_state, partial(in_processes, n_jobs=options.n_jobs)
     return model.fit_shared(rows, names, targets=targets, members=members, random_state=seed, run=run)

@@ -2,8 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 from deep import model
 from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
-from deep.console import SIMULATED
+from deep.console import SIMULATED, in_processes
 from deep.datasets import ScoreTable, VotesGiven, as_votes
 from deep.ensembles import draws_note, left_out_note
 from deep.evaluate import HoldOut, Row, hold_out, json_value
@@ -37,18 +39,12 @@ class _Clock:
     """Seconds by stage, and processor seconds by ensembler."""
 
     started: float = field(default_factory=time.perf_counter)
-    stages: dict[str, float] = field(default_factory=dict)
-    ensemblers: dict[str, float] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=partial(defaultdict, float))
+    ensemblers: dict[str, float] = field(default_factory=partial(defaultdict, float))
 
     def lap(self, stage: str) -> None:
         """Add the time since the last lap to a stage."""
-        elapsed = time.perf_counter() - self.started - sum(self.stages.values())
-        self.stages[stage] = self.stages.get(stage, 0.0) + elapsed
-
-    def count(self, outcomes: Iterable[LooOutcome]) -> None:
-        """Add the processor time of what was fitted."""
-        for outcome in outcomes:
-            self.ensemblers[outcome.ensembler] = self.ensemblers.get(outcome.ensembler, 0.0) + outcome.seconds
+        self.stages[stage] += time.perf_counter() - self.started - sum(self.stages.values())
 
     def seconds(self, parts: int) -> Row:
         """Return one of so many equal parts of the seconds by stage for `results.json`."""
@@ -154,19 +150,23 @@ def leave_datasets_out(
     clock = _Clock()
     splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
     split, targets = splits[0], [_rivals.TestCells.from_votes(one.test) for one in splits]
-    run, random_state = _model.run_over(settings), settings.random_state
-    groups = model.training_groups(split.train, by_family=settings.unit == "family", random_state=random_state)
+    by_family, seed = settings.unit == "family", settings.random_state
+    groups = model.training_groups(split.train, by_family=by_family, random_state=seed)
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
     clock.lap("select")
     named = split.name + (f" and {len(tests) - 1} others" if len(tests) > 1 else "")
     outcomes = run_tasks(tasks, targets, settings, progress(named, max(1, len(tasks))))
     clock.lap("chains")
-    clock.count(outcomes[0])
+    for outcome in outcomes[0]:
+        clock.ensemblers[outcome.ensembler] += outcome.seconds
     fits = _model.member_fits(split, scores, settings, groups) if fits is None else fits
     # The chains of the table are those that `fit` would search, so that they are not fitted twice.
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
-    fitted = _model.fit_model(split, scores, settings, groups=groups, fits=fits, searched=searched, run=run)
+    # The groups of datasets are those that `fit` finds itself; it knows no families.
+    mapper = partial(in_processes, n_jobs=settings.n_jobs)
+    work = model.SharedWork(groups if by_family else None, fits, searched, mapper)
+    fitted = model.fit_asked(_rivals.with_scores(split, scores)[0], settings, work, random_state=seed)
     clock.lap("fit")
     result = []
     for one, target, of_target in zip(splits, targets, outcomes, strict=True):
@@ -233,15 +233,11 @@ def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]
     return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
 
 
-def _calibrated(scored: list[ScoredChain], calibrators: Sequence[str] | None) -> list[ScoredChain]:
-    """Return the chains that have one of the calibrators asked for; all where none is, or where no chain has."""
-    return [pair for pair in scored if (pair[0].calibrator or model.UNCALIBRATED) in (calibrators or ())] or scored
-
-
-def _best(scored: Sequence[ScoredChain], by: str, recipe: str) -> Row:
-    best = model.recommend([candidate for candidate, _ in scored], by)
-    pair = next(pair for pair in scored if pair[0] is best)
-    return _row(*pair, recipe) | {"chosen_on": "training"}
+def _best(recipe: str, scored: list[ScoredChain], by: str, calibrators: Sequence[str] | None) -> Row:
+    """Return the best chain that has one of the calibrators asked for; of all where none is, or where no chain has."""
+    some = [pair for pair in scored if (pair[0].calibrator or model.UNCALIBRATED) in (calibrators or ())] or scored
+    best = model.recommend([candidate for candidate, _ in some], by)
+    return _row(*next(pair for pair in some if pair[0] is best), recipe) | {"chosen_on": "training"}
 
 
 def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: LooOptions) -> Row:
@@ -253,14 +249,12 @@ def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: Loo
     known = [row for row in rows if row["balanced_accuracy"] is not None]
     oracle = max(known, key=lambda row: row["balanced_accuracy"], default=None)
     picks: Row = dict.fromkeys(("recommended_by_accuracy", "recommended_chain", "recommended_paper"))
-    if scored.get("deep"):
-        chains = _calibrated(scored["deep"], settings.calibrator)
-        picks["recommended_chain"] = _best(chains, "log_loss", "deep")
-        picks["recommended_by_accuracy"] = _best(chains, "balanced_accuracy", "deep")
-    if scored.get("paper"):
-        chains = _calibrated(scored["paper"], settings.calibrator or ("platt",))
+    if chains := scored.get("deep"):
+        picks["recommended_chain"] = _best("deep", chains, "log_loss", settings.calibrator)
+        picks["recommended_by_accuracy"] = _best("deep", chains, "balanced_accuracy", settings.calibrator)
+    if chains := scored.get("paper"):
         # The paper's grid search maximises accuracy. Its choice by test labels nobody can make beforehand.
-        picks["recommended_paper"] = _best(chains, "accuracy", "paper")
+        picks["recommended_paper"] = _best("paper", chains, "accuracy", settings.calibrator or ("platt",))
     return {
         "rows": rows,
         "recommended": recommended | {"chosen_on": "training"},

@@ -86,12 +86,12 @@ def _accuracy(row: Row) -> Row:
 
 def calibration_by_size(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 4: calibration error before and after Platt scaling, by ensembler and number of voters."""
-    return _errors(runs, ("uncalibrated", "platt"), ["dataset", "n_prompts", "calibrator"])
+    return _errors(runs, ("uncalibrated", "platt"))
 
 
 def calibration_by_calibrator(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 5: calibration error under every calibrator, by ensembler and number of voters."""
-    return _errors(runs, None, ["dataset", "n_prompts", "calibrator"])
+    return _errors(runs, None)
 
 
 @framed
@@ -143,14 +143,11 @@ def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None, columns: list[str]) -> pd.DataFrame:
-    rows = [
-        {**row, "dataset": run["test"], "calibrator": row["calibrator"] or "uncalibrated"}
-        for run in runs
-        for row in run["rows"]
-    ]
+def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None) -> pd.DataFrame:
+    of_runs = [(run["test"], row) for run in runs for row in run["rows"]]
+    rows = [{**row, "dataset": test, "calibrator": row["calibrator"] or "uncalibrated"} for test, row in of_runs]
     errors = [row for row in rows if calibrators is None or row["calibrator"] in calibrators]
-    return _wide(pd.DataFrame(errors), columns, "ece")
+    return _wide(pd.DataFrame(errors), ["dataset", "n_prompts", "calibrator"], "ece")
 
 
 def _wide(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
@@ -289,20 +286,11 @@ def mean_move(some: pd.DataFrame) -> float:
 
 def threshold_transfer(runs: Sequence[Run]) -> pd.DataFrame:
     """Figure 2: balanced accuracy of each encoder by the origin of its threshold, and the loss against the test set."""
-    rows = [
-        {
-            "dataset": run["test"],
-            "encoder": row["name"],
-            "from": row["threshold_from"],
-            "value": row["balanced_accuracy"],
-        }
-        for run in runs
-        for row in run["baselines"]
-        if row["kind"] == "encoder"
-    ]
+    rows = [{**row, "dataset": run["test"]} for run in runs for row in run["baselines"] if row["kind"] == "encoder"]
     if not rows:
         return pd.DataFrame()
-    wide = pd.DataFrame(rows).pivot(index=["dataset", "encoder"], columns="from", values="value")
+    frame = pd.DataFrame(rows).rename(columns={"name": "encoder"})
+    wide = frame.pivot(index=["dataset", "encoder"], columns="threshold_from", values="balanced_accuracy")
     wide = wide.reindex(columns=ORIGINS).astype(float)
     losses = {f"loss_{origin}": wide["test"] - wide[origin] for origin in ("center", "train")}
     return wide.assign(**losses).rename_axis(columns=None).reset_index()
@@ -347,18 +335,6 @@ def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
     axes.set(xlim=(0.4, 1.0), xlabel="balanced accuracy, mean over held-out datasets")
     axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 1.06), ncols=3, frameon=False)
     return figure
-
-
-def encoder_figures(
-    votes: VoteMatrix, scores: ScoreTable, runs: Sequence[Run], lengths: Floats | None = None
-) -> tuple[dict[str, "Figure"], pd.DataFrame]:
-    """Return the paper's Figures 1 and 2 and why thresholds move, by name, and the rows of the last one."""
-    moves = threshold_moves(votes, scores, lengths)
-    return {
-        "thresholds": draw_optimal_thresholds(optimal_thresholds(votes, scores)),
-        "threshold-transfer": draw_threshold_transfer(runs),
-        "threshold-moves": draw_threshold_moves(moves),
-    }, moves
 
 
 def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -515,11 +491,18 @@ def read_votes_and_encoders(args: argparse.Namespace) -> tuple[VoteMatrix, Score
 def encoder_parts(
     args: argparse.Namespace, votes: VoteMatrix, scores: ScoreTable | None, runs: Sequence[Run]
 ) -> tuple[dict[str, "Figure"], dict[str, pd.DataFrame]]:
-    """Return the figures of encoders and the table of how thresholds move, by name; none without scores."""
+    """Return the figures of encoders and the table of how thresholds move, by name; none without scores.
+
+    The figures are the paper's Figures 1 and 2, and why thresholds move.
+    """
     if scores is None:
         return {}, {}
-    figures, moves = encoder_figures(votes, scores, runs, source_lengths(votes, args.texts) if args.texts else None)
-    return figures, {"threshold-moves": moves}
+    moves = threshold_moves(votes, scores, source_lengths(votes, args.texts) if args.texts else None)
+    return {
+        "thresholds": draw_optimal_thresholds(optimal_thresholds(votes, scores)),
+        "threshold-transfer": draw_threshold_transfer(runs),
+        "threshold-moves": draw_threshold_moves(moves),
+    }, {"threshold-moves": moves}
 
 
 MOVES = "Where the best threshold of each encoder lies, and why it moves"
