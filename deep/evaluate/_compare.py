@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from deep import model as adaptation
+import deep.model
 from deep._util.checks import Floats, Positions, Votes, numbered
 from deep._util.names import listed, short_names
 from deep._util.scales import numbers_of_votes
@@ -354,7 +354,7 @@ class DriftReport(Measured):
     other_version_or_model: dict[str, str]
     failing: dict[str, float]
     n: int
-    statistics: list[adaptation.DriftRow]
+    statistics: list[deep.model.DriftRow]
     training_datasets: list[str]
     false_alarms_on_training: list[str]
     training_votes: list[str]
@@ -422,7 +422,7 @@ class DriftReport(Measured):
             rows = [
                 {
                     "judge": row.judge,
-                    "statistic": adaptation.STATISTICS[row.statistic],
+                    "statistic": deep.model.STATISTICS[row.statistic],
                     "now": shown(row.now, ".3f"),
                     "expected": shown([row.low, row.high], ".3f"),
                     "p": f"{row.p:.2g}",
@@ -443,7 +443,7 @@ class DriftReport(Measured):
             short = short_names(row.judge for row in self.statistics)
             for row in (row for row in self.statistics if row.moved):
                 # A line each: what a statistic is takes the width of a terminal, so that a table would not fit.
-                yield f"  {short[row.judge]}: {adaptation.STATISTICS[row.statistic]}:"
+                yield f"  {short[row.judge]}: {deep.model.STATISTICS[row.statistic]}:"
                 yield f"    {row.now:.3f} now, {row.low:.3f} to {row.high:.3f} expected (p = {row.p:.1g})"
             yield "Votes can look the same and still be wrong. Give ten labels by `--labels` to test P."
 
@@ -510,22 +510,22 @@ def drift_report(
     fresh = votes.rows(new)
     earlier = earlier_votes(model, fresh, reference) if new.any() else None
     if earlier is None:
-        rows = adaptation.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
+        rows = deep.model.compare_votes(model.cells, matrix[new] if new.any() else matrix, predict, alpha=alpha)
         # Bonferroni over judges and statistics.
         level, n_old = alpha / len(rows), len(model.cells.groups)
     else:
         # Half of the allowed false alarms for all judges together, half for what tells them apart.
         level, n_old = alpha / 2, 1
-        rows = adaptation.compare_votes(earlier.cells, matrix[new], predict, alpha=level)
-        shift = adaptation.common_shift(earlier.rates, stream_rates(model, fresh), alpha=level)
+        rows = deep.model.compare_votes(earlier.cells, matrix[new], predict, alpha=level)
+        shift = deep.model.common_shift(earlier.rates, stream_rates(model, fresh), alpha=level)
         rows = [shift if (row.judge, row.statistic) == (shift.judge, shift.statistic) else row for row in rows]
-    shifts = [row for row in rows if (row.judge, row.statistic) == (adaptation.PANEL, "positive")]
+    shifts = [row for row in rows if (row.judge, row.statistic) == (deep.model.PANEL, "positive")]
     rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     # Failures, where they have risen beyond chance since the fit.
     worst, before = worst_failures([one for one in failures if one.dataset not in own]), _provenance(model, "failures")
     tested = {name: worst[now] for name, now in present.items() if now in worst}
     rates = [_rate_before(before.get(name)) for name in tested]
-    p_values = adaptation.rate_rises(rates, [(one.rate, one.n_items) for one in tested.values()])
+    p_values = deep.model.rate_rises(rates, [(one.rate, one.n_items) for one in tested.values()])
     failing = {one.voter: one.rate for one, p in zip(tested.values(), p_values, strict=True) if p <= alpha}
     unknown = missing_without_reason(fresh if new.any() else votes, failures)
     moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
@@ -537,11 +537,11 @@ def drift_report(
         n=len(fresh.votes),
         statistics=rows,
         training_datasets=list(model.cells.groups),
-        false_alarms_on_training=adaptation.false_alarms(model.cells, predict, alpha=alpha),
+        false_alarms_on_training=deep.model.false_alarms(model.cells, predict, alpha=alpha),
         training_votes=own,
         untested=[now for now in present.values() if unknown[now] and now not in failing],
         reference=None if earlier is None else earlier.of,
-        least_shift=adaptation.least_shift(shifts[0], n_old, alpha=level) if shifts else None,
+        least_shift=deep.model.least_shift(shifts[0], n_old, alpha=level) if shifts else None,
     )
 
 
@@ -549,7 +549,7 @@ class EarlierVotes(NamedTuple):
     """Earlier votes of a stream: counted as those of one dataset, how often each judge votes and says 1, and whose."""
 
     cells: Cells
-    rates: adaptation.VoteRates
+    rates: deep.model.VoteRates
     of: str
 
 
@@ -575,13 +575,13 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
         return None
     none = np.zeros(len(cast), dtype=np.int8)
     cells = Cells.from_rows(cast, labels=none, groups=none.astype(str), voter_names=model.voter_names)
-    return EarlierVotes(cells, adaptation.vote_rates(cast, model.voter_names, documents), of or "the reference")
+    return EarlierVotes(cells, deep.model.vote_rates(cast, model.voter_names, documents), of or "the reference")
 
 
-def stream_rates(model: Model, votes: VoteMatrix) -> adaptation.VoteRates:
+def stream_rates(model: Model, votes: VoteMatrix) -> deep.model.VoteRates:
     """Return how often each voter of a model votes and says 1."""
     cast = votes_of_answers(model.select(votes, allow_mismatch=True))
-    return adaptation.vote_rates(cast, model.voter_names, votes.document_ids)
+    return deep.model.vote_rates(cast, model.voter_names, votes.document_ids)
 
 
 def _provenance(model: Model, name: str) -> Mapping[str, object]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+import deep.model
 from deep import calibration, evaluate
-from deep import model as adaptation
 from deep._util.checks import Floats, check_share
 from deep._util.names import resolve_dataset
 from deep.datasets import FILE, join_labels, read_labels, read_votes, read_writers, table_columns
@@ -203,7 +203,7 @@ TWICE = (
 
 
 def share_report(
-    model: Model, target: Target, *, of: str = "system", level: float = adaptation.LEVEL
+    model: Model, target: Target, *, of: str = "system", level: float = deep.model.LEVEL
 ) -> dict[str, object]:
     """Estimate the share of consistent items in a dataset.
 
@@ -240,8 +240,8 @@ def share_report(
     twice = target.n_labels > 0 and target.name in labels_seen(model)
     documents = None if votes.document_ids is None else votes.document_ids[votes.labels >= 0]
     is_one_document = documents is not None and target.n_labels > 1 and len(np.unique(documents)) == 1
-    adaptation.Belief.check_rule(model.prior_rule, votes.labels, votes.document_ids)
-    shares = adaptation.estimate_share(
+    deep.model.Belief.check_rule(model.prior_rule, votes.labels, votes.document_ids)
+    shares = deep.model.estimate_share(
         result.p_consistent,
         None if twice else votes.labels,
         prior=result.share if twice or not target.n_labels else result.prior,
@@ -250,7 +250,7 @@ def share_report(
         of=of,
         level=level,
     )
-    how = adaptation.SHARE_METHODS | {"model": _share_words(model, result)}
+    how = deep.model.SHARE_METHODS | {"model": _share_words(model, result)}
     return {
         "dataset": target.name,
         "n": len(votes.labels),
@@ -270,7 +270,7 @@ def _share_words(model: Model, scores: Scores) -> str:
         return MOVED if scores.share.is_measured else "the share at the fit"
     if model.method == "own-labels":
         return POWERED
-    return adaptation.SHARE_METHODS["model"] if model.correction is None else BY_LABELS
+    return deep.model.SHARE_METHODS["model"] if model.correction is None else BY_LABELS
 
 
 # From so many labels on, correcting P by them is worth more than testing it.
@@ -278,7 +278,7 @@ def _share_words(model: Model, scores: Scores) -> str:
 MIN_LABELS = 50
 
 
-def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIGNIFICANCE) -> dict[str, object]:
+def canary_report(model: Model, target: Target, *, alpha: float = deep.model.SIGNIFICANCE) -> dict[str, object]:
     """Test whether the labels of a dataset agree with P as the model gives it there without them.
 
     Parameters
@@ -319,8 +319,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
     votes = target.votes
     # P by the votes and soft scores alone: the labels are held against it.
     result = model.scores_of(votes)
-    test = adaptation.canary(result.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
-    needed = adaptation.labels_needed(result.p_consistent, model.misfit)
+    test = deep.model.canary(result.p_consistent, votes.labels, documents=votes.document_ids, misfit=model.misfit)
+    needed = deep.model.labels_needed(result.p_consistent, model.misfit)
     documents = None if votes.document_ids is None else len(np.unique(votes.document_ids[votes.labels >= 0]))
     return {
         "dataset": target.name,
@@ -331,8 +331,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = adaptation.SIG
         "documents": documents,
         "prior": asdict(result.share),
         "labels_needed": {str(power): size for power, size in needed.items()},
-        "possible_error": adaptation.possible_error(result.p_consistent, votes.labels, documents=votes.document_ids),
-        "labels_for_15_points": adaptation.labels_to_find(result.p_consistent, misfit=model.misfit),
+        "possible_error": deep.model.possible_error(result.p_consistent, votes.labels, documents=votes.document_ids),
+        "labels_for_15_points": deep.model.labels_to_find(result.p_consistent, misfit=model.misfit),
         "enough": test.n_labels >= MIN_LABELS,
         "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
@@ -369,7 +369,7 @@ def labels_seen(model: Model) -> set[str]:
 
 
 def _advice(
-    model: Model, name: str, test: adaptation.Canary, needed: Mapping[float, int | None], *, flagged: bool
+    model: Model, name: str, test: deep.model.Canary, needed: Mapping[float, int | None], *, flagged: bool
 ) -> Iterator[str]:
     """Yield advice in sentences, first of all a warning of labels that the model has learned from."""
     if name in labels_seen(model):

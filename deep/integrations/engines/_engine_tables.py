@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from deep import model as models
+import deep.model
 from deep._util.checks import AnyVotes, is_votes
 from deep._util.columns import plain_cell
 from deep._util.files import whole_file
@@ -107,14 +107,14 @@ class BatchScorer:
         import pyarrow as pa
 
         columns = BatchColumns(batch)
-        scales = models.scales_of_columns(self.model.voters, batch.schema.names, self.model.scales)
+        scales = deep.model.scales_of_columns(self.model.voters, batch.schema.names, self.model.scales)
         votes = columns.votes(self._voters(batch.schema.names), scales)
         if not len(votes):
             return [pa.array([], field.type) for field in schema_of(SCORE_COLUMNS)]
         if self._table is None:
             result = self.model.scores_of(votes, streamed=True).columns()
             return [SCORE_COLUMNS[name].array(values) for name, values in result.items()]
-        codes = models.pattern_codes(votes)
+        codes = deep.model.pattern_codes(votes)
         return [SCORE_COLUMNS[name].array(values[codes]) for name, values in self._table.items()]
 
     @cached_property

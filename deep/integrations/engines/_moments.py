@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep import model as models
+import deep.model
 from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
 from deep._util.columns import Column, TablePlace, answer_cells, name_cells, score_cells, text_cells, vote_cells
 from deep._util.files import JsonObject, read_bytes
@@ -170,7 +170,7 @@ def moments_of_votes(
     InputError
         A vote is out of range, or shapes differ from the model's.
     """
-    codes = models.dataset_codes(datasets)
+    codes = deep.model.dataset_codes(datasets)
     check_consistent_length(codes[1], len(votes), "datasets")
     return _counted(model, votes, codes, counts)
 
@@ -185,9 +185,9 @@ def _counted(
     if not len(votes):
         return result
     rows = model.rows(votes)
-    of_dataset = models.rows_by_dataset(dataset_of, len(names))
+    of_dataset = deep.model.rows_by_dataset(dataset_of, len(names))
     if result.model is None:
-        codes = models.pattern_codes(rows.votes)
+        codes = deep.model.pattern_codes(rows.votes)
         parts = [_cells(codes[own], n[own], len(model.voters)) for own in of_dataset]
     else:
         values = _in_units(model.blend.views(model.blend.raw(rows)))
@@ -217,10 +217,10 @@ def moments_of_batch(
         A column is missing or holds something else.
     """
     columns = BatchColumns(batch)
-    scales = models.scales_of_columns(model.voters, batch.schema.names, model.scales)
+    scales = deep.model.scales_of_columns(model.voters, batch.schema.names, model.scales)
     votes = columns.votes(matched_names(model, batch.schema.names, **matching), scales)
     whole = dataset is not None and ([dataset], np.zeros(len(votes), dtype=np.intp))
-    return _counted(model, votes, whole or models.dataset_codes(columns.names("dataset")))
+    return _counted(model, votes, whole or deep.model.dataset_codes(columns.names("dataset")))
 
 
 def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
@@ -260,7 +260,7 @@ def _counts(column: Column) -> Whole:
 def moments_of_files(model: Model, paths: Sequence[str], options: ScoreOptions, scores: Sequence[str] = ()) -> Moments:
     """Return the moments of tables of votes, read a piece at a time as by :func:`score_file`."""
     result = Moments.empty(model)
-    for rows in models.iter_pieces(model, paths, scores, options):
+    for rows in deep.model.iter_pieces(model, paths, scores, options):
         result = result.merge(moments_of_votes(model, rows.answers, datasets=rows.datasets))
     return result
 
@@ -301,7 +301,7 @@ def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None)
 
 def matched_names(model: Model, columns: Sequence[str], **matching: bool) -> list[str | None]:
     """Return the column that stands for each voter; parameters as in :func:`deep.model.match_columns`."""
-    return [None if at is None else columns[at] for at in models.match_columns(model.voters, columns, **matching)]
+    return [None if at is None else columns[at] for at in deep.model.match_columns(model.voters, columns, **matching)]
 
 
 def _chosen(moments: Moments, dataset: str | None) -> str:
@@ -317,7 +317,7 @@ def _chosen(moments: Moments, dataset: str | None) -> str:
 def _contexts(model: Model, one: DatasetMoments) -> Floats:
     """Return the context of each part."""
     if one.cells:
-        patterns = models.patterns_from_text(list(one.cells), len(model.voters))
+        patterns = deep.model.patterns_from_text(list(one.cells), len(model.voters))
         weights = np.array(list(one.cells.values()), dtype=np.float64)
         return model.blend.contexts(model.blend.raw(model.rows(patterns)), weights)
     return contexts_of_means([total / (one.n << UNIT_BITS) for total in one.p_sums])
@@ -336,7 +336,7 @@ def _cells(codes: npt.NDArray[np.int32], counts: Whole, n_voters: int) -> Datase
 @cache
 def _grid_text(n_voters: int) -> list[str]:
     """Return the text of every pattern, ascending: to write them anew for each batch takes most of the time."""
-    return models.pattern_text(models.pattern_grid(n_voters))
+    return deep.model.pattern_text(deep.model.pattern_grid(n_voters))
 
 
 def _in_units(p: Floats) -> tuple[Whole, Whole]:
@@ -405,7 +405,7 @@ def save_moments(moments: Moments, path: str | Path) -> None:
         Of the file to write.
     """
     values = moments_values(moments)
-    models.write_document({**values, "checksum": models.checksum(values)}, path)
+    deep.model.write_document({**values, "checksum": deep.model.checksum(values)}, path)
 
 
 def read_moments(path: str | Path) -> Moments:
@@ -435,7 +435,7 @@ def read_moments(path: str | Path) -> Moments:
         raise InputError(
             f"`moments` must have schema_version {MOMENTS_VERSION}. Got {values.get('schema_version')!r} in {shown}."
         )
-    if "checksum" in values and values["checksum"] != models.checksum(values):  # older files have none
+    if "checksum" in values and values["checksum"] != deep.model.checksum(values):  # older files have none
         raise InputError(f"`moments` must not have been changed. Got {shown}, whose checksum differs. Count again.")
     return moments_from(values)
 
