@@ -493,8 +493,10 @@ def _old_event(text: bytes) -> tuple[str, LabelEvent | None]:
         event = _event_of(values)
     except (ValueError, TypeError, RecursionError):
         return "", None
-    if event is not None and values.get("schema_version") == 1:
+    if event is None:
+        return "", None
+    if values.get("schema_version") == 1:
         return "", replace(event, person=plain_form(event.person))
-    body = {"schema_version": 2, **(asdict(event) if event else {}), "before": values.get("before")}
+    body = {"schema_version": 2, **asdict(event), "before": values.get("before")}
     check = sha256(json.dumps(body)[:-1].encode("ascii")).hexdigest()[:16]
     return check, event if (values.get("schema_version"), values.get("check")) == (2, check) else None
