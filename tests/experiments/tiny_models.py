@@ -1,9 +1,5 @@
 """A tiny causal language model with random weights, a tokenizer of bytes and a chat template, in a folder."""
 
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
 TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }}\n{{ m['content'] }}</s>{% endfor %}"
     "{% if add_generation_prompt %}<s>assistant\n{% endif %}"
@@ -12,6 +8,11 @@ TEMPLATE = (
 
 def save_causal(folder, template=TEMPLATE, positions=2048, words=()):
     """Save the model and its tokenizer; `template` None leaves it without one; `words` are one token each."""
+    # Here, so that to collect the tests loads none of them, which takes seconds in each worker.
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
     torch.manual_seed(0)
     pieces = ["<pad>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     vocabulary = {piece: i for i, piece in enumerate(pieces)}

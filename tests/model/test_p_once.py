@@ -15,7 +15,8 @@ from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import table_of
 
 COLUMNS = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold", "p_uniform", "p_uncalibrated", "n_votes"]
-SOFT = {kind for kind in MAKERS if model_of(kind).score_names}
+# The one kind of model that takes soft scores; a set made by fitting would fit all of them in every worker.
+SOFT = {"stack with scores"}
 
 
 def same(found, wanted):
@@ -28,6 +29,7 @@ def same(found, wanted):
 def test_rows_of_a_mean_dataset_by_every_way(kind):
     """Array, batch of an engine, and table of all patterns."""
     model = model_of(kind)
+    assert not model.score_names
     votes = np.random.default_rng(0).integers(-1, 2, (200, len(model.voters)), dtype=np.int8)
     whole = model.scores_of(votes, streamed=True)
     rows = [model.scores_of(row[np.newaxis], streamed=True).records()[0] for row in votes]
