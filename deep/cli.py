@@ -90,8 +90,8 @@ def help_text() -> str:
         if group
         for line in (f"{title}:", *(f"  {name:<{width}}  {purpose}" for name, purpose in group.items()), "")
     ]
-    if refused := [*others.refused.values(), *_refused_judges()]:
-        lines += ["refused:", *(f"  {why}" for why in refused), ""]
+    if refusals := [*others.refused.values(), *_refused_judges()]:
+        lines += ["refused:", *(f"  {why}" for why in refusals), ""]
     return "\n".join(
         [
             "usage: deep COMMAND [options]",
@@ -153,14 +153,14 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
         return _failed(f"error: {subject} must be usable. Got: {why}. Make room or choose another.", ExitStatus.ERROR)
 
 
-def _show_warning(told: set[str], message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
+def _show_warning(texts: set[str], message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
     """Write a warning of deep's own once, on one line; others as Python does."""
     ours = issubclass(category, DeepWarning)
     text = f"{printable(f'warning: {message}')}\n" if ours else warnings.formatwarning(message, category, *place[:2])
     # The same sentence twice in one command tells nothing new.
-    if text not in told:
+    if text not in texts:
         sys.stderr.write(text)
-    told.add(text)
+    texts.add(text)
 
 
 def _main(words: list[str], command: str | None) -> int:
@@ -276,11 +276,11 @@ def _command(name: str) -> console.Command:
         return cast("console.Command", import_module(COMMANDS[name][0]))
     others = _other_commands()
     if name not in others.usable:
-        known = sorted([*COMMANDS, *others.usable])
+        names = sorted([*COMMANDS, *others.usable])
         why = others.refused.get(name, repr(name))
         own = any(map(entry_points.is_own, others.usable.values()))
-        remedy = console.did_you_mean(name, known) if own else f" Some are not installed. {entry_points.INSTALL}"
-        raise InputError(f"`COMMAND` must be one of {', '.join(known)}. Got {why}.{remedy}")
+        remedy = console.did_you_mean(name, names) if own else f" Some are not installed. {entry_points.INSTALL}"
+        raise InputError(f"`COMMAND` must be one of {', '.join(names)}. Got {why}.{remedy}")
     return _load(others.usable[name])
 
 

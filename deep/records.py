@@ -314,8 +314,8 @@ class VoteMatrix:
             object.__setattr__(self, name, value)
         # Names go to terminals, files and pages, so that what moves a cursor or looks like another name is refused
         # here, once.
-        named = {"voter_names": voters, "datasets": self.dataset_names, "families": self.families.values()}
-        for param, names in named.items():
+        groups = {"voter_names": voters, "datasets": self.dataset_names, "families": self.families.values()}
+        for param, names in groups.items():
             for name in names:
                 check_name(name, param)
             check_twins(names, param)
@@ -450,11 +450,11 @@ class VoteMatrix:
             row, column = np.argwhere(np.isinf(numbers))[0].tolist()
             raise InputError(f"`scores` must be finite or NaN. Got {numbers[row, column].item()!r} at row {row}.")
         columns = dict(zip(names, numbers.T, strict=True))
-        known = scales_of(scales, names)
+        own_scales = scales_of(scales, names)
         # A score may be of any unit, as a log-likelihood; grades in a table of votes may not, since a mistake would
         # pass for one.
-        scores = recognise({name: own for name, own in columns.items() if name not in known}, any_unit=True)
-        known |= {name: replace(scale, declared=True) for name, scale in scores.items()}
+        scores = recognise({name: own for name, own in columns.items() if name not in own_scales}, any_unit=True)
+        own_scales |= {name: replace(scale, declared=True) for name, scale in scores.items()}
         others = [name for name in names if name not in self.voter_names]
         voters = (*self.voter_names, *others)
         of_judges = list(self.scales or [BINARY] * len(self.voter_names)) + [BINARY] * len(others)
@@ -464,7 +464,7 @@ class VoteMatrix:
             at = voters.index(name)
             # A judge that votes and has no score at all, as a function beside graders, keeps its votes.
             if name in others or not np.isnan(own).all():
-                of_judges[at], places[:, at] = known[name], known[name].places(own)
+                of_judges[at], places[:, at] = own_scales[name], own_scales[name].places(own)
         return self.with_columns(voter_names=voters, **answer_columns(places, tuple(of_judges)))
 
     @classmethod
@@ -580,16 +580,16 @@ def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:
     check_consistent_length(raw, n, "labels")
     if raw.ndim != 1:
         raise InputError(f"`labels` must be one-dimensional. Got {raw.ndim} dimensions. Give one label for each row.")
-    known = raw != -1
+    is_labeled = raw != -1
     checked = np.full(n, -1, dtype=np.int8)
-    checked[known] = check_labels(raw[known], int(known.sum()), name="labels")
+    checked[is_labeled] = check_labels(raw[is_labeled], int(is_labeled.sum()), name="labels")
     return checked
 
 
 def _first_repeated(values: Iterable[T]) -> T | None:
-    seen: set[T] = set()
+    distinct: set[T] = set()
     for value in values:
-        if value in seen:
+        if value in distinct:
             return value
-        seen.add(value)
+        distinct.add(value)
     return None

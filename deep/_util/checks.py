@@ -237,7 +237,7 @@ def numbered(names: npt.ArrayLike) -> tuple[list[str], Positions]:
     text = {name: str(name) for name in set[object]().union(*(part.tolist() for part in parts))}
     listed = sorted(set(text.values()))
     place = {name: position for position, name in enumerate(listed)}
-    code = {name: place[known] for name, known in text.items()}
+    code = {name: place[value] for name, value in text.items()}
     position = np.empty(len(values), dtype=np.intp)
     for start, part in zip(range(0, len(values), ROWS_AT_ONCE), parts, strict=True):
         position[start : start + len(part)] = np.fromiter(map(code.__getitem__, part.tolist()), np.intp, len(part))
@@ -273,8 +273,8 @@ def percentile_interval(values: Floats, level: float = 0.95) -> tuple[float, flo
     >>> percentile_interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
     """
-    known = values[~np.isnan(values)]
-    if not len(known):
+    finite = values[~np.isnan(values)]
+    if not len(finite):
         return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -37,7 +37,7 @@ def long_names(columns: Collection[str]) -> dict[str, str]:
     """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
     if {*LONG["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
         return LONG["crowd-kit"]
-    names = {role: next((name for name in said if name in columns), "") for role, said in SAID.items()}
+    names = {role: next((name for name in words if name in columns), "") for role, words in SAID.items()}
     return names if all(names.values()) else {}
 
 

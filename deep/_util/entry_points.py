@@ -54,7 +54,7 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
     'deep.experiments.stepwise:StepwiseJudge'
     """
     usable = {entry.name: entry for entry in _installed(group) if is_own(entry)}
-    refused: dict[str, str] = {}
+    refusals: dict[str, str] = {}
     claims = defaultdict(list)
     for entry in _installed(group):
         if not is_own(entry):
@@ -63,14 +63,14 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
         packages = " and ".join(sorted({package_of(entry) for entry in entries}))
         # Another package must not take over a name that scripts already use.
         if name in usable or name in reserved:
-            refused[name] = f"{printable(name)!r} of {packages}: deep has this name already"
+            refusals[name] = f"{printable(name)!r} of {packages}: deep has this name already"
         elif not NAME.fullmatch(name):
-            refused[name] = f"{printable(name)!r} of {packages}: a name is lower-case letters, digits and ._:-"
+            refusals[name] = f"{printable(name)!r} of {packages}: a name is lower-case letters, digits and ._:-"
         elif len(entries) > 1:
-            refused[name] = f"{name!r} of {packages}: two entry points have this name"
+            refusals[name] = f"{name!r} of {packages}: two entry points have this name"
         else:
             usable[name] = entries[0]
-    return FoundEntryPoints(usable, refused)
+    return FoundEntryPoints(usable, refusals)
 
 
 # Of all groups: to look through the packages takes some hundredths of a second.

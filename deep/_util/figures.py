@@ -148,8 +148,8 @@ def narrowed(figure: "Figure") -> bool:
         return width > PHONE and all(map(_with_numbers, squares))
     places = {axes: list(axes.get_yticks()) for axes in figure.axes}
     names = {axes: axes.yaxis.get_major_formatter().format_ticks(where) for axes, where in places.items()}
-    named = {axes: result for axes, result in names.items() if any(map(str.isalpha, "".join(result)))}
-    height *= 1.5 if named else 1.0
+    titles = {axes: result for axes, result in names.items() if any(map(str.isalpha, "".join(result)))}
+    height *= 1.5 if titles else 1.0
     if (columns := _columns(figure)) == 1:
         figure.set_layout_engine("constrained")
     else:  # at fixed places: an engine takes as long as all else of a drawing
@@ -157,8 +157,8 @@ def narrowed(figure: "Figure") -> bool:
         _stack(figure, height)
     figure.set_size_inches(PHONE, height)
     for axes in figure.axes:
-        if axes in named:
-            _name_above_rows(axes, named[axes], places[axes])
+        if axes in titles:
+            _name_above_rows(axes, titles[axes], places[axes])
         beneath = "".join(label.get_text().partition("\n")[0] for label in axes.get_xticklabels())
         axes.tick_params(axis="x", rotation=30 if len(beneath) > PHONE_LETTERS else 0)
         if (legend := axes.get_legend()) is not None:

@@ -244,7 +244,7 @@ class Source(TablePlace, ABC):
         return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
 
     def _check_header(self) -> None:
-        seen: set[str] = set()
+        names: set[str] = set()
         for position, name in enumerate(self.columns, start=1):
             if not name:
                 raise InputError(
@@ -252,9 +252,9 @@ class Source(TablePlace, ABC):
                     "Save the table without its row index."
                 )
             check_name(name, "paths", where=f" above column {position} of {self.path}")
-            if name in seen:
+            if name in names:
                 raise InputError(f"`paths` must have unique column names. Got {shown(name)} twice in {self.path}.")
-            seen.add(name)
+            names.add(name)
 
 
 class FrameSource(Source):
@@ -315,9 +315,9 @@ def wide_table(votes: FrameVotes) -> "pa.Table":
     """Return votes as a table of Arrow, a row an item."""
     import pyarrow as pa
 
-    taken = next((name for name in votes.voter_names if name in ROLES), None)
-    if taken is not None:
-        raise InputError(f"`voter_names` must not be one of {', '.join(ROLES)}. Got {taken!r}. Use another layout.")
+    clash = next((name for name in votes.voter_names if name in ROLES), None)
+    if clash is not None:
+        raise InputError(f"`voter_names` must not be one of {', '.join(ROLES)}. Got {clash!r}. Use another layout.")
     voters = {name: votes_array(votes.votes[:, k]) for k, name in enumerate(votes.voter_names)}
     return pa.table(_role_columns(votes, np.arange(len(votes.votes))) | voters)
 

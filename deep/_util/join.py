@@ -170,9 +170,9 @@ class LongSource(FrameSource):
         self.costs: dict[str, float] = {}
         if "cost" in columns:
             costs = score_cells(columns["cost"])
-            known = ~np.isnan(costs)
-            counts = np.bincount(codes[known], minlength=len(voters))
-            sums = np.bincount(codes[known], costs[known], minlength=len(voters))
+            has_cost = ~np.isnan(costs)
+            counts = np.bincount(codes[has_cost], minlength=len(voters))
+            sums = np.bincount(codes[has_cost], costs[has_cost], minlength=len(voters))
             self.costs = {name: float(sums[code] / counts[code]) for code, name in enumerate(voters) if counts[code]}
 
         wide = {"dataset": part.dataset[first], "item_id": items[first]}
@@ -183,11 +183,11 @@ class LongSource(FrameSource):
         if part.family is not None:
             families = _merge_families([part], part.dataset)
             wide["family"] = np.array([families.get(name, name) for name in wide["dataset"]], dtype=object)
-        named = {name: pa.array(values, pa.string()) for name, values in wide.items()}
+        strings = {name: pa.array(values, pa.string()) for name, values in wide.items()}
         if labels is not None:
-            named["label"] = votes_array(labels)
+            strings["label"] = votes_array(labels)
         array = partial(pa.array, from_pandas=True) if votes.dtype == np.float64 else votes_array
-        return pa.table(named | {name: array(votes[:, code]) for code, name in enumerate(voters)})
+        return pa.table(strings | {name: array(votes[:, code]) for code, name in enumerate(voters)})
 
     def check_votes(self, name: str) -> None:
         """Raise where an answer of a judge that votes is no vote."""
@@ -196,10 +196,10 @@ class LongSource(FrameSource):
             vote_cells(column, voters == name)
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
-        taken = next((name for name in voters if name in ROLES), None)
-        if taken is not None:
+        clash = next((name for name in voters if name in ROLES), None)
+        if clash is not None:
             raise InputError(
-                f"`{self._names['voter']}` must not be one of {', '.join(ROLES)}. Got {taken!r} in {self.path}. "
+                f"`{self._names['voter']}` must not be one of {', '.join(ROLES)}. Got {clash!r} in {self.path}. "
                 "Give that judge another name."
             )
         self.check_width(voters, self.param, "voter")
@@ -362,10 +362,10 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
     columns = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
     for k, values in columns:
-        known = np.flatnonzero(values != empty)
-        new = known[merged[rows[k][known]] == empty]
+        places = np.flatnonzero(values != empty)
+        new = places[merged[rows[k][places]] == empty]
         merged[rows[k][new]], origin[rows[k][new]] = values[new], k
-        clash = known[merged[rows[k][known]] != values[known]]
+        clash = places[merged[rows[k][places]] != values[places]]
         if len(clash):
             row, part = int(clash[0]), parts[k]
             item = rows[k][row]
@@ -388,10 +388,10 @@ def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:
         if part.family is None:
             continue
         # The first row of each pair of dataset and family, in order.
-        known = np.flatnonzero(part.family != "")
-        codes, n_families = _codes([part.family[known]])
-        _, first = np.unique(_codes([part.dataset[known]])[0] * n_families + codes, return_index=True)
-        for row in np.sort(known[first]).tolist():
+        family_rows = np.flatnonzero(part.family != "")
+        codes, n_families = _codes([part.family[family_rows]])
+        _, first = np.unique(_codes([part.dataset[family_rows]])[0] * n_families + codes, return_index=True)
+        for row in np.sort(family_rows[first]).tolist():
             dataset, family = part.dataset[row], str(part.family[row])
             before, source, place = places.setdefault(dataset, (family, part.source, row))
             if before != family:
@@ -410,7 +410,7 @@ def _merge_values(
     """Put the columns of all files side by side, those of one name below each other."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     place = {name: column for column, name in enumerate(names)}
-    merged = np.full((n, len(names)), empty)
+    result = np.full((n, len(names)), empty)
     for k, part in enumerate(parts):
         for other, other_rows in zip(parts[:k], rows, strict=False):
             others = frozenset(other.names)
@@ -423,8 +423,8 @@ def _merge_values(
                     f"in {other.source.path} and in {part.source.path}."
                 )
         columns = np.array([place[name] for name in part.names], dtype=np.intp)
-        merged[np.ix_(rows[k], columns)] = part.values
-    return names, merged
+        result[np.ix_(rows[k], columns)] = part.values
+    return names, result
 
 
 def read_joined(
@@ -466,19 +466,19 @@ def read_answers(
             return read_joined(sources, ignored, vote_cells, np.int8(NO_VOTE), what)
     voters = [name for name in all_columns(sources) if name not in {*ROLES, *ignored}]
     declared = scales_of(scales, voters)
-    joined = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), what)
-    names, answers = joined["voter_names"], joined["votes"]
+    table = read_joined(sources, ignored, partial(answer_cells, scales=declared), np.float64(np.nan), what)
+    names, answers = table["voter_names"], table["votes"]
     rest = {name: column for name, column in zip(names, answers.T, strict=True) if name not in declared}
     try:
-        known = declared | recognise(rest)
+        scale_of = declared | recognise(rest)
     except UnknownScaleError as error:
         row = int(np.flatnonzero(rest[error.column] == error.value)[0])
-        place = f"item {shown(joined['item_ids'][row])} of dataset {shown(joined['datasets'][row])}"
+        place = f"item {shown(table['item_ids'][row])} of dataset {shown(table['datasets'][row])}"
         paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
         raise InputError(f"{error} It is {place}, in {paths}.") from None
     # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
     for source in sources:
-        for name in [name for name in rest if known[name].binary and name in source.columns]:
+        for name in [name for name in rest if scale_of[name].binary and name in source.columns]:
             try:
                 source.check_votes(name)
             except GradeError as error:
@@ -486,8 +486,8 @@ def read_answers(
                 remedy = f" Of a judge that gives grades or shares, say the scale: `--scale {name}=1-5` (`scales`)."
                 raise InputError(f"{error}{remedy * has_grades}") from None
     for name, column in rest.items():
-        column[:] = known[name].places(column)
-    return joined | answer_columns(answers, tuple(known[name] for name in names))
+        column[:] = scale_of[name].places(column)
+    return table | answer_columns(answers, tuple(scale_of[name] for name in names))
 
 
 def all_columns(sources: Iterable[Source]) -> tuple[str, ...]:

@@ -67,8 +67,8 @@ def listed(names: Sequence[object], most: int = 4, rest: str = "others") -> str:
     ('news, chat and 1 other', 'news and 2 others')
     """
     more = len(names) - most
-    named, rest = ", ".join(map(str, names[:most])), rest if more > 1 else rest.removesuffix("s")
-    return f"{named} and {more:,} {rest}" if more > 0 else named
+    text, rest = ", ".join(map(str, names[:most])), rest if more > 1 else rest.removesuffix("s")
+    return f"{text} and {more:,} {rest}" if more > 0 else text
 
 
 def dollars(amount: float) -> str:
@@ -269,9 +269,9 @@ def check_no_known(names: Iterable[str], known: Collection[str], param: str, lea
 
 def check_twins(names: Iterable[str], param: str) -> None:
     """Raise an InputError where two names differ and look the same."""
-    seen: dict[str, str] = {}
+    forms: dict[str, str] = {}
     for name in names:
-        before = seen.setdefault(plain_form(name), name)
+        before = forms.setdefault(plain_form(name), name)
         if before != name:
             raise InputError(
                 f"`{param}` must have names that look different. Got {before!a} and {name!a}. "

@@ -32,9 +32,9 @@ def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
     [-13.82, 0.0, 2.2]
     """
     # At a P of 0 or 1 log-odds are infinite; what a caller can bear stands in its `clip` (decision 10).
-    held = np.clip(np.asarray(p, dtype=np.float64), clip, 1.0 - clip)
+    probability = np.clip(np.asarray(p, dtype=np.float64), clip, 1.0 - clip)
     # log1p keeps the digits of a p next to 0, of which 1 - p would lose most.
-    return np.asarray(np.log(held) - np.log1p(-held))
+    return np.asarray(np.log(probability) - np.log1p(-probability))
 
 
 def expit(z: npt.ArrayLike) -> npt.NDArray[np.float64]:

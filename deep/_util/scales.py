@@ -183,10 +183,10 @@ def scales_of(declared: Mapping[str, str | Scale], names: Sequence[str]) -> dict
     for pattern, text in declared.items():
         scale = Scale.parse(text, f" for {pattern!r}")
         # A name may itself hold * or [, as `judge[0]`.
-        chosen = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
-        if not chosen:
+        matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        if not matches:
             raise InputError(f"`scale` must name judges of the table: {', '.join(map(shown, names))}. Got {pattern!r}.")
-        result |= dict.fromkeys(chosen, scale)
+        result |= dict.fromkeys(matches, scale)
     return result
 
 

@@ -105,12 +105,12 @@ def bootstrap_balanced_accuracy(
     return _accuracy_interval(_resample(cells, n_boot, confidence, random_state), confidence)
 
 
-def _accuracy_interval(drawn: Floats | npt.NDArray[np.int64], confidence: float) -> tuple[float, float]:
+def _accuracy_interval(resamples: Floats | npt.NDArray[np.int64], confidence: float) -> tuple[float, float]:
     """Return the interval of balanced accuracy of draws of four cells, (label, decision) in order."""
     wrong0, right0, wrong1, right1 = 1, 0, 2, 3
-    sizes = drawn[:, [right0, right1]] + drawn[:, [wrong0, wrong1]]
+    sizes = resamples[:, [right0, right1]] + resamples[:, [wrong0, wrong1]]
     has_both = sizes.min(axis=1) > 0
-    values = (drawn[has_both][:, [right0, right1]] / sizes[has_both]).mean(axis=1)
+    values = (resamples[has_both][:, [right0, right1]] / sizes[has_both]).mean(axis=1)
     return checks.percentile_interval(values, confidence)
 
 
@@ -175,11 +175,11 @@ def paired_bootstrap(
     """
     y, a, b = _labels(y_true, decision_a=decision_a, decision_b=decision_b)
     cells = _cells(4 * y + 2 * a + b, 8, sample_weight)
-    drawn = _resample(cells, n_boot, confidence, random_state)
+    resamples = _resample(cells, n_boot, confidence, random_state)
     observed = _differences(cells[None, :])
     if not len(observed):
         return PairedComparison(float("nan"), checks.percentile_interval(observed, confidence), float("nan"))
-    resampled, difference = _differences(drawn), float(observed[0])
+    resampled, difference = _differences(resamples), float(observed[0])
     # Less the observed difference the resamples are centred at 0, as they would be if the two decided equally well.
     as_far = int(np.sum(np.abs(resampled - difference) >= abs(difference) - SAME_GAP))
     # The sample itself counts as one draw, or p could be 0 (Davison and Hinkley 1997, section 4.2).

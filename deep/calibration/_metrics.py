@@ -238,11 +238,11 @@ def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state:
     if not check_whole(n_draws, least=0, name="n_draws"):
         return NoiseFloor(mean, float("nan"))
     uniform = np.random.default_rng(random_state).random((len(laws), n_draws))
-    drawn = np.zeros(n_draws)
+    draws = np.zeros(n_draws)
     for (gaps, law), u in zip(laws, uniform, strict=True):
         # Inverse of the distribution function. The bound is for a sum of probabilities that rounding keeps below u.
-        drawn += gaps[np.minimum(np.searchsorted(np.cumsum(law), u), len(gaps) - 1)]
-    return NoiseFloor(mean, float(np.quantile(drawn / total, 0.95)))
+        draws += gaps[np.minimum(np.searchsorted(np.cumsum(law), u), len(gaps) - 1)]
+    return NoiseFloor(mean, float(np.quantile(draws / total, 0.95)))
 
 
 def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:

@@ -143,14 +143,14 @@ class ReliabilityDisplay:
         axes = new_figure(4.5, 4.5, constrained=True).subplots() if ax is None else ax
         ends = self.edges[0], self.edges[-1]
         axes.plot(ends, ends, color=GRAY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        held = self.count > 0
-        x, y = self.mean_prob[held] + shift, self.share[held]
-        bars = np.clip([y - self.low[held], self.high[held] - y], 0.0, None)
+        has_items = self.count > 0
+        x, y = self.mean_prob[has_items] + shift, self.share[has_items]
+        bars = np.clip([y - self.low[has_items], self.high[has_items] - y], 0.0, None)
         # Below the points, which a wide bar would cover.
         axes.errorbar(x, y, yerr=bars, fmt="none", color=color, alpha=0.45, linewidth=3, zorder=2)
         (line,) = axes.plot(x, y, "o-", color=color, markersize=5, linewidth=1.2, label=self.name, zorder=3)
         # A point at 0 or 1 is shown whole; an empty line that is not clipped would upset layout engines.
-        line.set_clip_on(not held.any())
+        line.set_clip_on(not has_items.any())
         axes.set(xlim=ends, ylim=(0, 1), xlabel="mean P(consistent)", ylabel="share consistent")
         plain_grid(axes)
         return axes
@@ -173,12 +173,12 @@ def wilson_interval(share: Floats, n: Floats, z: float = Z_95) -> tuple[Floats, 
     >>> [round(float(end), 3) for end in wilson_interval(np.array(0.5), np.array(20.0))]
     [0.299, 0.701]
     """
-    held = np.where(n > 0, n, np.nan)
+    n_or_nan = np.where(n > 0, n, np.nan)
     # Wilson's interval inverts the score test. Unlike share +- z se it stays in [0, 1], and has a width where the share
     # is 0 or 1.
-    centre = share + z**2 / (2.0 * held)
-    half = z * np.sqrt(share * (1.0 - share) / held + (z / (2.0 * held)) ** 2)
-    scale = 1.0 + z**2 / held
+    centre = share + z**2 / (2.0 * n_or_nan)
+    half = z * np.sqrt(share * (1.0 - share) / n_or_nan + (z / (2.0 * n_or_nan)) ** 2)
+    scale = 1.0 + z**2 / n_or_nan
     return np.clip((centre - half) / scale, 0.0, 1.0), np.clip((centre + half) / scale, 0.0, 1.0)
 
 
@@ -265,8 +265,8 @@ class CorpDisplay:
         curve = _isotonic(scores.n1 / scores.n, scores.n)
         rng = np.random.default_rng(random_state)
         # Labels drawn from P itself, so that the band is what pool-adjacent-violators makes of chance alone.
-        drawn = rng.binomial(n, scores.p, size=(n_resamples, len(n))) / n
-        band = np.array([_isotonic(row, scores.n) for row in drawn])
+        resamples = rng.binomial(n, scores.p, size=(n_resamples, len(n))) / n
+        band = np.array([_isotonic(row, scores.n) for row in resamples])
         low, high = np.quantile(band, [(1 - level) / 2, (1 + level) / 2], axis=0)
         base = scores.n1.sum() / scores.n.sum()
         # Brier scores of P, of the curve and of the overall share: MCB = brier - best, DSC = plain - best, UNC = plain.
@@ -404,10 +404,10 @@ def _draw_class(
     panel, strip = pair
     displays = []
     for when, (p, y, w) in rows.items():
-        chosen = (p >= 0.5) == bool(label)
+        is_class = (p >= 0.5) == bool(label)
         confidence, right = (p, y) if label else (1.0 - p, 1 - y)
-        scores = _metrics.collapse(confidence[chosen], right[chosen], w[chosen])
-        displays.append(ReliabilityDisplay._from_scores(scores, edges, f"{when}: {w[chosen].sum():.0f} items"))
+        scores = _metrics.collapse(confidence[is_class], right[is_class], w[is_class])
+        displays.append(ReliabilityDisplay._from_scores(scores, edges, f"{when}: {w[is_class].sum():.0f} items"))
     for display, (when, shift) in zip(displays, (("before", -0.002), ("after", 0.002)), strict=True):
         display.plot(panel, color=COLORS[when], shift=shift)
     confidence_name = "P(consistent)" if label else "1 - P(consistent)"

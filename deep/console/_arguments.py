@@ -217,8 +217,8 @@ def read_votes_and_scores(args: argparse.Namespace) -> "tuple[VoteMatrix, datase
     if not score_tables:
         return votes, None
     scores = datasets.read_scores(score_tables, ignore=[name for name in args.ignore if name in in_scores])
-    known = datasets.declared_scales(scores.score_names, votes.voter_names)
-    ranges = datasets.score_ranges(scores.score_names, scores.scores, known)
+    own_scales = datasets.declared_scales(scores.score_names, votes.voter_names)
+    ranges = datasets.score_ranges(scores.score_names, scores.scores, own_scales)
     return votes, replace(datasets.join_scores(votes, scores), ranges=ranges)
 
 
@@ -289,14 +289,14 @@ def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object
     licences, reasons = datasets.benchmark_licences(args.votes), datasets.read_reasons(args.votes, votes)
     worst, n = datasets.worst_failures(reasons), len(votes.votes)
     # A rate of failures is known only where every missing vote has its reason.
-    known = [name for name, count in datasets.missing_without_reason(votes, reasons).items() if not count]
+    voters = [name for name, count in datasets.missing_without_reason(votes, reasons).items() if not count]
     files = {name: [Path(path).name for path in getattr(args, name)] for name in ("votes", "labels", "scores")}
     return {
         **{name: value for name, value in files.items() if value},
         "votes": files["votes"] or SIMULATED,
         "voters": datasets.vote_details(args.votes),
         # By voter its highest share of failures on a dataset, and the items there.
-        "failures": {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in known},
+        "failures": {name: [worst[name].rate, worst[name].n_items] if name in worst else [0.0, n] for name in voters},
         "licences": {name: licences[name] for name in votes.dataset_names if name in licences},
     }
 

@@ -15,8 +15,8 @@ from deep.exceptions import InputError
 # The module that the process from which workers are forked has imported.
 PRELOADED = "deep.console._preload"
 
-Given = TypeVar("Given")
-Found = TypeVar("Found")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def check_jobs(n_jobs: int) -> int:
@@ -27,8 +27,8 @@ def check_jobs(n_jobs: int) -> int:
 
 
 def in_processes(
-    function: Callable[[Given], Found], tasks: Sequence[Given], n_jobs: int, *, ordered: bool = True
-) -> Iterator[Found]:
+    function: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int, *, ordered: bool = True
+) -> Iterator[Result]:
     """Yield the function's result of each task.
 
     Parameters
@@ -77,10 +77,10 @@ def in_processes(
 
 def parallel_map(
     n_jobs: int, progress: Callable[[str, int], Callable[[], None]], name: str
-) -> Callable[[Callable[[Given], Found], Sequence[Given]], Iterator[Found]]:
+) -> Callable[[Callable[[Task], Result], Sequence[Task]], Iterator[Result]]:
     """Return a function that maps in processes, in the order of the tasks, and shows how far it is."""
 
-    def run(function: Callable[[Given], Found], tasks: Sequence[Given]) -> Iterator[Found]:
+    def run(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         step = progress(name, len(tasks))
         for result in in_processes(function, tasks, n_jobs):
             yield result

@@ -143,9 +143,9 @@ def read_item_reasons(
     InputError
         A file lacks a column or holds a reason outside the closed set.
     """
-    wanted = set(items)
+    keys = set(items)
     for dataset, item, voter, reason in _reason_rows(paths):
-        if (dataset, item) in wanted:
+        if (dataset, item) in keys:
             yield (dataset, item), voter, reason
 
 
@@ -429,13 +429,13 @@ def read_judgments(
     {...}
     The source lacks numbers of the claim: 13. 13 claim 14
     """
-    wanted = None if items is None else set(items)
+    keys = None if items is None else set(items)
     for path in [paths] if isinstance(paths, str | Path) else paths:
         now, before = read_beside(path, "judgments"), file_beside(path, "evidence")
         if now is not None:
-            yield from _rows(now, judgments_schema().names, wanted)
+            yield from _rows(now, judgments_schema().names, keys)
         elif before.exists():
-            yield from _rows(before, (*KEY, "evidence"), wanted)
+            yield from _rows(before, (*KEY, "evidence"), keys)
 
 
 def judgment_pieces(path: Path, columns: Sequence[str], size: int | None = ROWS_AT_ONCE) -> "Iterator[pa.Table]":
@@ -453,16 +453,16 @@ def judgment_pieces(path: Path, columns: Sequence[str], size: int | None = ROWS_
         yield from table.tables(columns, size)
 
 
-def _rows(path: Path, columns: Sequence[str], wanted: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:
+def _rows(path: Path, columns: Sequence[str], keys: set[tuple[str, str]] | None) -> Iterator[JudgmentDetail]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     # Arrow filters by id alone, many times faster than Python by pairs; the pairs are told apart in what is left.
-    ids = None if wanted is None else pa.array(sorted({item for _, item in wanted}), pa.string())
+    ids = None if keys is None else pa.array(sorted({item for _, item in keys}), pa.string())
     for piece in judgment_pieces(path, columns):
         near = piece if ids is None else piece.filter(pc.is_in(piece.column("item_id"), value_set=ids))
         for row in near.to_pylist():
-            if wanted is None or (row["dataset"], row["item_id"]) in wanted:
+            if keys is None or (row["dataset"], row["item_id"]) in keys:
                 yield _detail(row)
 
 
@@ -567,9 +567,9 @@ def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
     """
     details: dict[str, dict[str, object]] = {}
     for path in paths:
-        stored = file_metadata(path)
-        if isinstance(voters := stored.get("voters"), dict):
-            samples = {"samples": stored["samples"]} if stored.get("samples", 1) != 1 else {}
+        metadata = file_metadata(path)
+        if isinstance(voters := metadata.get("voters"), dict):
+            samples = {"samples": metadata["samples"]} if metadata.get("samples", 1) != 1 else {}
             details |= {name: {**entry, **samples} for name, entry in voters.items() if isinstance(entry, Mapping)}
     return details
 
@@ -581,7 +581,7 @@ def file_metadata(path: str | Path) -> JsonObject:
         return {}
     try:
         with open_parquet(path, "paths") as table:
-            stored = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
+            metadata = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
     except (RecursionError, ValueError):  # an InputError is one
         return {}
-    return stored if isinstance(stored, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -150,14 +150,14 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
         )
     labeled = set(votes.datasets[at])
     # A file of labels replaces all labels of its dataset: a row that it leaves out is not labeled by an older one.
-    joined = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
-    joined[at] = new
+    all_labels = np.where([name in labeled for name in votes.datasets], -1, votes.labels)
+    all_labels[at] = new
     documents = votes.document_ids
     if documents is None and labels.document_ids is not None:
         # An item without a document is a document of its own, so that no two of them are clustered.
         documents = votes.datasets + "/" + votes.item_ids
         documents[at] = labels.document_ids[matched]
-    return replace(votes, labels=joined, document_ids=documents)
+    return replace(votes, labels=all_labels, document_ids=documents)
 
 
 # The name of the person where a table has one label an item and names nobody.

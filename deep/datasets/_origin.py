@@ -191,20 +191,20 @@ def read_texts(
     ("'votes.csv' does not say which examples it is of; --examples names them.",)
     """
     tables = [paths] if isinstance(paths, str | Path) else list(paths)
-    wanted = set(items)
+    keys = set(items)
     notes: list[str] = []
     result: dict[Item, Example] = {}
     for source in _source_of_user(tables, examples, columns, notes) if examples else _sources_of_tables(tables, notes):
         try:
-            for example in source.of(wanted):
+            for example in source.of(keys):
                 result.setdefault((str(example.dataset), example.example_id), example)
         except InputError as error:
             if examples is not None:
                 raise
             notes.append(f"the examples cannot be read: {error}")
-    missing = len(wanted - result.keys())
+    missing = len(keys - result.keys())
     if missing and (result or not notes):
-        notes.append(f"{missing:,} of {len(wanted):,} items are not among the examples; ids stand in place of texts.")
+        notes.append(f"{missing:,} of {len(keys):,} items are not among the examples; ids stand in place of texts.")
     return FoundTexts(result, missing, tuple(dict.fromkeys(notes)))
 
 

@@ -88,18 +88,18 @@ class ParquetTable:
         import pyarrow as pa
 
         batches: list[pa.RecordBatch] = []
-        n = taken = read = 0
+        n = n_bytes = read = 0
         # Arrow's batches end where groups of rows do; callers want pieces of one size.
         for batch in self.batches(columns, size, whole=whole or size is None):
             while True:
                 batches.append(batch if size is None else batch.slice(0, size - n))
-                n, taken, read = n + batches[-1].num_rows, taken + batches[-1].nbytes, read + batches[-1].num_rows
-                self._check(taken, f"its first {read:,} rows")
+                n, n_bytes, read = n + batches[-1].num_rows, n_bytes + batches[-1].nbytes, read + batches[-1].num_rows
+                self._check(n_bytes, f"its first {read:,} rows")
                 if n != size:
                     break
                 yield pa.Table.from_batches(batches)
                 batch = batch.slice(batches[-1].num_rows)
-                batches, n, taken = [], 0, taken if whole else 0
+                batches, n, n_bytes = [], 0, n_bytes if whole else 0
         if n:
             yield pa.Table.from_batches(batches)
 
@@ -123,17 +123,17 @@ class ParquetTable:
         """Return how many rows may be read together, as the footer says, and one row of each dictionary of texts."""
         from pyarrow import parquet
 
-        metadata, schema, wanted = self.file.metadata, self.file.schema, frozenset(columns)
+        metadata, schema, names = self.file.metadata, self.file.schema, frozenset(columns)
         self._check(metadata.num_rows * BYTES_OF_A_HASH, f"{metadata.num_rows:,} rows")
         leaves = []
         for index in range(len(schema)):
             leaf = schema.column(index)
             # A part of a column has its name before a dot; a dot may also stand in a name.
-            name = next((name for name in accumulate(leaf.path.split("."), "{}.{}".format) if name in wanted), None)
+            name = next((name for name in accumulate(leaf.path.split("."), "{}.{}".format) if name in names), None)
             if name is not None:
                 leaves.append((index, leaf, name))
         paths = [leaf.path for _, leaf, _ in leaves if leaf.physical_type in TEXTS]
-        taken, longest = 0, 1
+        n_bytes, longest = 0, 1
         # As dictionaries, so that one cell read shows the longest distinct text of a group without unfolding all of
         # them.
         with parquet.ParquetFile(self.path, read_dictionary=paths, pre_buffer=False, **LIMITS) as texts:
@@ -145,10 +145,10 @@ class ParquetTable:
                     self._check(expanded, f"a group of rows, {shown(name)}", "Write smaller groups of rows")
                     # Other cells than those of lists are held no longer than the rows that are read together.
                     if leaf.max_repetition_level:
-                        taken += chunk.num_values * BYTES_OF_A_NESTED_CELL
+                        n_bytes += chunk.num_values * BYTES_OF_A_NESTED_CELL
                     elif whole:
-                        taken += chunk.num_values * self._width(name)
-                    self._check(taken, f"column {shown(name)} with {chunk.num_values:,} cells")
+                        n_bytes += chunk.num_values * self._width(name)
+                    self._check(n_bytes, f"column {shown(name)} with {chunk.num_values:,} cells")
                     if leaf.physical_type in TEXTS:
                         longest = max(longest, leaf.length or _longest_text(texts, number, leaf.path, chunk))
         # As if every text were as long as the longest: one cell of a file may be nearly all of it.
@@ -163,8 +163,8 @@ class ParquetTable:
             return 8
         return max(bits // 8, 1)
 
-    def _check(self, taken: int, where: str, remedy: str = "Look at it, and split its rows") -> None:
-        if taken > self.most:
+    def _check(self, n_bytes: int, where: str, remedy: str = "Look at it, and split its rows") -> None:
+        if n_bytes > self.most:
             raise InputError(
                 f"`{self.param}` must name Parquet files that take at most {self.most:,} bytes in memory. Got more in "
                 f"{str(self.path)!r}: {where}. {remedy}."

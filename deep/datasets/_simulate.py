@@ -144,13 +144,13 @@ SimulatedCells = tuple[Votes, npt.NDArray[np.int64]]
 @cache
 def fitted_cells() -> dict[str, SimulatedCells]:
     """Return the fitted votes by dataset."""
-    stored = packaged("deep.datasets", "simulated_votes.json")
+    document = packaged("deep.datasets", "simulated_votes.json")
     return {
         name: (
             np.array([list(map(int, pattern)) for pattern in row], dtype=np.int8),
             np.array(list(row.values()))[:, ::-1],
         )
-        for name, row in stored.items()
+        for name, row in document.items()
     }
 
 

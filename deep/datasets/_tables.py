@@ -148,8 +148,8 @@ def read_votes(
         ignored = _check_ignored(ignore, sources)
         # What `deep ask` wrote of a judge's scale counts, unless another is declared; without a scale it votes.
         details = vote_details([str(source.path) for source in sources if not str(source.path).endswith(SOFT)])
-        known = {v: str(details[v].get("scale", "binary")) for v in details if v in {*all_columns(sources)} - ignored}
-        columns = read_answers(sources, ignored, {**known, **(SCALES.get() if scales is None else scales)})
+        by_name = {v: str(details[v].get("scale", "binary")) for v in details if v in {*all_columns(sources)} - ignored}
+        columns = read_answers(sources, ignored, {**by_name, **(SCALES.get() if scales is None else scales)})
     return VoteMatrix(**columns)
 
 
@@ -186,9 +186,9 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
     >>> folder.cleanup()
     """
     sources = open_all(paths)
-    joined = read_joined(sources, _check_ignored(ignore, sources), score_cells, np.float64(np.nan), "score")
+    table = read_joined(sources, _check_ignored(ignore, sources), score_cells, np.float64(np.nan), "score")
     columns = ("votes", "item_ids", "voter_names", "datasets", "labels", "document_ids")
-    return ScoreTable(*(joined[name] for name in columns))
+    return ScoreTable(*(table[name] for name in columns))
 
 
 # The ids of each file that an error names where two files share no item.

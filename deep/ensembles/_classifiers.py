@@ -172,14 +172,14 @@ class SVC(BaseEnsembler):
         check_above(self.C, 0, "C")
         cells, labels, weights = merge_repeats(X, y, w)
         votes = signed(cells)
-        drawn = _drawn(labels, weights)
-        fitted = drawn > 0
+        draws = _drawn(labels, weights)
+        fitted = draws > 0
         gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else float(self.gamma)
         # Without a seed it advances numpy's global generator, though nothing in it is random here.
         # `C` here is for all rows together; scikit-learn's is for each, so that the penalty would weaken with every
         # row.
         model = svm.SVC(C=self.C / weights.sum(), gamma=gamma, tol=self.tol, random_state=0)
-        self.model_ = model.fit(votes[fitted], labels[fitted], sample_weight=drawn[fitted])
+        self.model_ = model.fit(votes[fitted], labels[fitted], sample_weight=draws[fitted])
         self.sigmoid_ = _platt_sigmoid(_decisions(model, gamma, votes), labels, weights)
 
     def _proba(self, X: Votes) -> Floats:
@@ -201,12 +201,12 @@ def _drawn(y: Labels, w: Floats) -> Floats:
     """Return the weights that rows are fitted with: their own, or of too many rows how often each is drawn, scaled."""
     if len(w) <= MOST_ROWS:
         return w
-    rng, drawn = np.random.default_rng(0), np.zeros(len(w))
+    rng, draws = np.random.default_rng(0), np.zeros(len(w))
     for label in (0, 1):  # each class keeps its weight
         total = w[y == label].sum()
         n_draws = max(1, round(MOST_ROWS * total / w.sum()))
-        drawn[y == label] = rng.multinomial(n_draws, w[y == label] / total) * (total / n_draws)
-    return drawn
+        draws[y == label] = rng.multinomial(n_draws, w[y == label] / total) * (total / n_draws)
+    return draws
 
 
 def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:

@@ -148,7 +148,7 @@ def splits_of(votes: Floats) -> list[tuple[int, float]]:
     """
     # Half way between values, where scikit-learn's trees split.
     values = [np.unique(column) for column in votes.T]
-    return [(voter, float(middle)) for voter, seen in enumerate(values) for middle in (seen[1:] + seen[:-1]) / 2]
+    return [(voter, float(middle)) for voter, levels in enumerate(values) for middle in (levels[1:] + levels[:-1]) / 2]
 
 
 def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:

@@ -78,10 +78,10 @@ class DawidSkene(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:  # noqa: ARG002 - learns from votes alone
         self._check_params()
-        voted = (X != ABSTAIN).any(axis=1)
-        if not voted.any():
+        has_votes = (X != ABSTAIN).any(axis=1)
+        if not has_votes.any():
             raise InputError("`X` must hold at least one vote. Got only -1 (no vote).")
-        votes, w = tokens(X[voted]), w[voted]
+        votes, w = tokens(X[has_votes]), w[has_votes]
         # The least expected count of each token; a voter that never votes gets as many of both.
         cast = (w @ votes).reshape(2, -1)
         least = np.where(cast > 0, MIN_SHARE, np.where(cast.sum(axis=0) == 0, 0.5, 0.0)).ravel()

@@ -156,8 +156,8 @@ def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamil
     own, has_writer = own_votes(votes, writers), np.array(writers) != ""
     shares = (votes.votes == 1).sum(axis=1) / np.maximum((votes.votes >= 0).sum(axis=1), 1)
     for column, name in enumerate(votes.voter_names):
-        voted = (votes.votes[:, column] >= 0) & has_writer
-        sides = [np.flatnonzero(voted & own[:, column]), np.flatnonzero(voted & ~own[:, column])]
+        has_vote = (votes.votes[:, column] >= 0) & has_writer
+        sides = [np.flatnonzero(has_vote & own[:, column]), np.flatnonzero(has_vote & ~own[:, column])]
         if not all(map(len, sides)):
             continue
         says = [float((votes.votes[side, column] == 1).mean()) for side in sides]
@@ -191,7 +191,7 @@ def _bias(
     labeled = [votes.labels[side] >= 0 for side in sides]
     # Votes and labels less their mean on each side: that is the regression with an intercept a side.
     off, y = (
-        np.concatenate([values[known] - values[known].mean() for values, known in zip(both, labeled, strict=True)])
+        np.concatenate([values[mask] - values[mask].mean() for values, mask in zip(both, labeled, strict=True)])
         for both in (own_answers, [votes.labels[side].astype(float) for side in sides])
     )
     spread = max(float(y @ y), 1e-12)
@@ -263,10 +263,10 @@ def level_rows(votes: VoteMatrix) -> Iterator[Row]:
     for j, scale in enumerate(votes.scales or ()):
         if scale.binary or votes.answers is None:
             continue
-        answered = np.flatnonzero(~np.isnan(votes.answers[:, j]))
-        names, level = _levels(votes.answers[answered, j], scale)
+        answer_rows = np.flatnonzero(~np.isnan(votes.answers[:, j]))
+        names, level = _levels(votes.answers[answer_rows, j], scale)
         for code, name in enumerate(names):
-            rows = answered[level == code]
+            rows = answer_rows[level == code]
             labeled = rows[votes.labels[rows] >= 0]
             documents = None if votes.document_ids is None else votes.document_ids[labeled]
             hits = votes.labels[labeled] == 1

@@ -328,8 +328,8 @@ def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: V
         certainty[usage.sample_rows] = _margin(usage.samples)
     rest = np.delete(votes.votes, column, axis=1)[wrong]
     against = (rest == labels[wrong, None]).sum(axis=1)
-    voted = (rest != ABSTAIN).sum(axis=1)
-    others = np.where(voted > 0, against / np.maximum(voted, 1), 1.0)
+    n_votes = (rest != ABSTAIN).sum(axis=1)
+    others = np.where(n_votes > 0, against / np.maximum(n_votes, 1), 1.0)
     # A product: a vote that people, its own samples or the other judges leave open is no clear mistake.
     severity = margin * certainty[wrong] * others
     for i in np.argsort(-severity, kind="stable"):

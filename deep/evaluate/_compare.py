@@ -418,7 +418,7 @@ class DriftReport(Measured):
 
     def tables(self) -> Iterator[DataTable]:
         """Yield the statistics that moved, and on demand all others."""
-        for moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
+        for has_moved, caption in ((True, "Moved beyond chance"), (False, "Not moved beyond chance")):
             rows = [
                 {
                     "judge": row.judge,
@@ -428,12 +428,12 @@ class DriftReport(Measured):
                     "p": f"{row.p:.2g}",
                 }
                 for row in self.statistics
-                if row.moved == moved
+                if row.moved == has_moved
             ]
             if rows:
                 of = self.reference or "the training datasets"
                 title = f"{caption}: each statistic now, and its range in {of}"
-                yield DataTable(title, rows, not moved)
+                yield DataTable(title, rows, not has_moved)
 
     def lines(self) -> Iterator[str]:
         """Yield it as a terminal shows it: what moved, and how far that can be told."""
@@ -528,10 +528,10 @@ def drift_report(
     p_values = deep.model.rate_rises(rates, [(one.rate, one.n_items) for one in tested.values()])
     failing = {one.voter: one.rate for one, p in zip(tested.values(), p_values, strict=True) if p <= alpha}
     unknown = missing_without_reason(fresh if new.any() else votes, failures)
-    moved = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
+    suspects = list(dict.fromkeys([*renamed, *failing, *(row.judge for row in rows if row.moved)]))
     return DriftReport(
-        stale=bool(moved),
-        moved=moved,
+        stale=bool(suspects),
+        moved=suspects,
         other_version_or_model=renamed,
         failing=failing,
         n=len(fresh.votes),
@@ -565,11 +565,11 @@ def earlier_votes(model: Model, votes: VoteMatrix, reference: VoteMatrix | None 
     reference : VoteMatrix, optional
         Default: the votes of the fit, where all new ones are of one dataset that it knew.
     """
-    names, known, documents = votes.dataset_names, model.cells, None
+    names, training, documents = votes.dataset_names, model.cells, None
     if reference is not None:
         cast, documents, of = votes_of_answers(model.select(reference, allow_mismatch=True)), reference.document_ids, ""
-    elif len(names) == 1 and names[0] in known.groups:
-        cast = np.repeat(known.patterns, known.counts[:, known.groups.index(names[0])].sum(axis=1), axis=0)
+    elif len(names) == 1 and names[0] in training.groups:
+        cast = np.repeat(training.patterns, training.counts[:, training.groups.index(names[0])].sum(axis=1), axis=0)
         of = f"{names[0]} at the fit"
     else:
         return None
@@ -591,9 +591,9 @@ def _provenance(model: Model, name: str) -> Mapping[str, object]:
     return result if isinstance(result, Mapping) else {}
 
 
-def _rate_before(known: object) -> tuple[float, float]:
+def _rate_before(entry: object) -> tuple[float, float]:
     """Return the share of failures that a model's file holds of a voter, and of how many items it is."""
-    match known:
+    match entry:
         case [float(rate), int(n)] if 0 <= rate <= 1 and n > 0:
             return rate, n
     # A model fitted before failures were kept: its judges failed no more often than `deep fit` allows.

@@ -250,16 +250,16 @@ def outer_worth(
     """
     result = []
     for train, tests in _outer_parts(votes, random_state):
-        chosen = chosen_judges(train, random_state)
+        members = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
-        few = every if chosen == train.voter_names else _by_fit(train, tests, chosen)
+        few = every if members == train.voter_names else _by_fit(train, tests, members)
         best = _best_judge(train)
         for test, (*of_all, decided), (*of_few, _) in zip(tests, every, few, strict=True):
             # Both on the items that the judge votes on: a missing vote is no decision of it.
-            voted, gain = test.votes[:, best] != ABSTAIN, np.nan
-            if len({*test.labels[voted].tolist()}) == 2:
-                own = balanced_accuracy(test.labels[voted], test.votes[voted, best])
-                gain = balanced_accuracy(test.labels[voted], decided[voted]) - own
+            has_vote, gain = test.votes[:, best] != ABSTAIN, np.nan
+            if len({*test.labels[has_vote].tolist()}) == 2:
+                own = balanced_accuracy(test.labels[has_vote], test.votes[has_vote, best])
+                gain = balanced_accuracy(test.labels[has_vote], decided[has_vote]) - own
             result.append([*of_all, *of_few, gain])
             step()
     # One part has no spread, and so no interval.

@@ -288,24 +288,24 @@ def _voter_prices(voters: Sequence[str], prices: Mapping[str, float]) -> dict[st
     """Return prices by voter, from those by voter or by the name of its judge."""
     names = {voter: (parse_voter(voter).name, voter) for voter in voters}
     result = {voter: prices[name] for voter in voters for name in names[voter] if name in prices}
-    unknown = next((name for name in prices if not any(name in known for known in names.values())), None)
+    unknown = next((name for name in prices if not any(name in group for group in names.values())), None)
     if unknown is not None:
         raise InputError(f"`prices` must name judges of the votes: {', '.join(sorted(voters))}. Got {unknown!r}.")
     return result
 
 
-def _worth(known: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
+def _worth(labeled_votes: VoteMatrix, random_state: int, progress: PanelProgress) -> tuple[PanelReport | None, str]:
     """Return the worth of a panel on labeled rows, or why it cannot be measured."""
-    if known.shape[1] < 2:
+    if labeled_votes.shape[1] < 2:
         return None, "There is one judge."
-    labels = {(str(name), int(label)) for name, label in zip(known.datasets, known.labels, strict=True)}
+    labels = {(str(name), int(label)) for name, label in zip(labeled_votes.datasets, labeled_votes.labels, strict=True)}
     # Of one class alone there is no balanced accuracy.
-    both = [name for name in known.dataset_names if {(name, 0), (name, 1)} <= labels]
+    both = [name for name in labeled_votes.dataset_names if {(name, 0), (name, 1)} <= labels]
     if not both:
         return None, "No dataset has both labels, 1 and 0."
     if len(both) == 2:
         return None, "It needs labels of one dataset, which is cut into folds, or of at least three. Got two."
-    rows = known.rows(np.isin(known.datasets.astype(str), both))
+    rows = labeled_votes.rows(np.isin(labeled_votes.datasets.astype(str), both))
     try:
         return panel_worth(rows, random_state=random_state, progress=progress), ""
     except InputError as error:
@@ -379,10 +379,10 @@ def _sample_twice(cards: Sequence[_cards.JudgeCard]) -> str | None:
 
 def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
     """Yield the labels that most judges, of two or more, are against, the most of them first."""
-    voted = (votes.votes != ABSTAIN).sum(axis=1)
+    n_votes = (votes.votes != ABSTAIN).sum(axis=1)
     against = ((votes.votes != ABSTAIN) & (votes.votes != votes.labels[:, None])).sum(axis=1)
-    share = np.where((votes.labels >= 0) & (voted > 1), against / np.maximum(voted, 1), 0.0)
-    for row in np.lexsort((-voted, -share)):
+    share = np.where((votes.labels >= 0) & (n_votes > 1), against / np.maximum(n_votes, 1), 0.0)
+    for row in np.lexsort((-n_votes, -share)):
         if share[row] <= 0.5:
             return
         yield {
@@ -390,5 +390,5 @@ def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
             "item_id": str(votes.item_ids[row]),
             "label": int(votes.labels[row]),
             "against": int(against[row]),
-            "votes": int(voted[row]),
+            "votes": int(n_votes[row]),
         }

@@ -388,20 +388,20 @@ def fit_report(model: Model) -> dict[str, object]:
     ('average', 'average of simple aggregators, because 1 labeled dataset cannot show which one is best')
     """
     report, correction = model.fit_report, model.correction
-    chosen = report["chosen"]
-    assert isinstance(chosen, dict)  # as every fit writes it
+    recipe = report["chosen"]
+    assert isinstance(recipe, dict)  # as every fit writes it
     n = len(model.cells.groups)
     labels = None if correction is None else {"n": correction.n_labels, "n_effective": correction.n_effective}
     return {
         "method": model.method,
-        "what": chosen["ensembler"],
+        "what": recipe["ensembler"],
         "why": FEW
         if model.method == "votes" and correction is not None
         else WHY[model.method].format(labeled=f"{n} labeled dataset{'' if n == 1 else 's'}"),
-        "members": list(_members(chosen, model)),
+        "members": list(_members(recipe, model)),
         "voters": list(model.voter_names),
         "scores": list(model.score_names),
-        "chosen": {name: value for name, value in chosen.items() if name != "calibrator_map"},
+        "chosen": {name: value for name, value in recipe.items() if name != "calibrator_map"},
         **{name: report[name] for name in ("left_out_scores", "training_datasets", "notes")},
         "target": model.target,
         "correction": labels,
@@ -418,25 +418,25 @@ FOUND = {
 }
 
 
-def _members(chosen: Mapping[str, Any], model: Model) -> Iterator[str]:
+def _members(recipe: Mapping[str, Any], model: Model) -> Iterator[str]:
     """Yield the content: the weights of the stack, the losses of the aggregators compared, the voters of a chain."""
     if model.method == "stack":
-        ranked = sorted(chosen["weights"].items(), key=lambda item: -item[1])
+        ranked = sorted(recipe["weights"].items(), key=lambda item: -item[1])
         yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= MIN_WEIGHT)
     elif model.method == "own-labels":
-        ranked = sorted(chosen["log_loss"].items(), key=lambda item: item[1])
+        ranked = sorted(recipe["log_loss"].items(), key=lambda item: item[1])
         yield from (f"{name}: log loss {loss:.4f} on rows left out" for name, loss in ranked)
     elif model.method == "average":
-        yield ", ".join(chosen["members"])
+        yield ", ".join(recipe["members"])
     elif model.method == "votes":
-        yield f"by {FOUND[chosen['found']]}"
+        yield f"by {FOUND[recipe['found']]}"
     else:
-        params = ", ".join(f"{name}={value}" for name, value in chosen["params"].items())
-        voters = f"{len(model.voters)} voters ({chosen['selector']})"
-        yield f"{params or 'no parameters'}; calibrator {chosen['calibrator'] or 'none'}; {voters}:"
+        params = ", ".join(f"{name}={value}" for name, value in recipe["params"].items())
+        voters = f"{len(model.voters)} voters ({recipe['selector']})"
+        yield f"{params or 'no parameters'}; calibrator {recipe['calibrator'] or 'none'}; {voters}:"
         yield from (f"  {name}" for name in model.voter_names)
-    if "inner" in chosen:
-        inner = chosen["inner"]
+    if "inner" in recipe:
+        inner = recipe["inner"]
         accuracy = 100 * inner["balanced_accuracy"]
         yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy:.1f} %"
 

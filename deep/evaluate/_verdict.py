@@ -134,17 +134,17 @@ class DecisionCounts:
         columns: Mapping[str, npt.NDArray[Any]],
     ) -> None:
         """Count items, by columns of :data:`deep.model.SCORE_COLUMNS`; those without a vote are decided by nobody."""
-        p, called, voted = columns["p_consistent"], columns["decision"] == 1, columns["n_votes"] > 0
+        p, called, has_votes = columns["p_consistent"], columns["decision"] == 1, columns["n_votes"] > 0
         is_sure = columns["sure"] == 1
         self.n += len(p)
-        self.consistent += int((voted & is_sure & called).sum())
-        self.inconsistent += int((voted & is_sure & ~called).sum())
-        self.wrongly[0] += float(p[voted & is_sure & ~called].sum())
-        self.wrongly[1] += float((1 - p)[voted & is_sure & called].sum())
-        self.undecided += int((voted & ~is_sure).sum())
-        self.leaning += int((voted & ~is_sure & ~called).sum())
-        self.unvoted += int((~voted).sum())
-        rows = np.flatnonzero(voted)
+        self.consistent += int((has_votes & is_sure & called).sum())
+        self.inconsistent += int((has_votes & is_sure & ~called).sum())
+        self.wrongly[0] += float(p[has_votes & is_sure & ~called].sum())
+        self.wrongly[1] += float((1 - p)[has_votes & is_sure & called].sum())
+        self.undecided += int((has_votes & ~is_sure).sum())
+        self.leaning += int((has_votes & ~is_sure & ~called).sum())
+        self.unvoted += int((~has_votes).sum())
+        rows = np.flatnonzero(has_votes)
         for items, sign in ((self.lowest, 1), (self.highest, -1)):
             for row in rows[np.argsort(sign * p[rows], kind="stable")[: self.most]].tolist():
                 at, low, high = (float(columns[name][row]) for name in ("p_consistent", "p_low", "p_high"))

@@ -106,8 +106,8 @@ def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: 
             for i in range(len(names) if k == ALL else n_draws):
                 target = names[i % len(names)]
                 others = [name for name in names if name != target]
-                chosen = tuple(sorted(others[j] for j in rng.permutation(len(others))[:n]))
-                result.append(Draw(position, k, target, chosen))
+                training = tuple(sorted(others[j] for j in rng.permutation(len(others))[:n]))
+                result.append(Draw(position, k, target, training))
     if not result:
         most = max(len(panel.votes.dataset_names) for panel in panels) - 1
         if most < 1:
@@ -178,11 +178,11 @@ def _measure(panels: Sequence[StudyPanel], random_state: int, draw: Draw) -> Row
 
 def transfer_metrics(y: Labels, p: Floats, decided: Mask) -> dict[str, float]:
     """Return balanced accuracy of the decisions, and ECE and log loss of P, held off 0 and 1."""
-    held = np.clip(p, 1e-6, 1 - 1e-6)
+    probability = np.clip(p, 1e-6, 1 - 1e-6)
     return {
         "balanced_accuracy": balanced_accuracy(y, decided),
-        "ece": expected_calibration_error(y, held, n_bins=DEFAULT_BINS),
-        "log_loss": log_loss(y, held),
+        "ece": expected_calibration_error(y, probability, n_bins=DEFAULT_BINS),
+        "log_loss": log_loss(y, probability),
     }
 
 
@@ -299,8 +299,8 @@ def few_labels(
     result: dict[str, Row | None] = dict.fromkeys(map(str, FEW))
     for n in FEW:
         if 2 * n <= len(y):
-            drawn = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
-            result[str(n)] = {name: mean_of(drawn, name) for name in drawn[0]}
+            draws = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
+            result[str(n)] = {name: mean_of(draws, name) for name in draws[0]}
     errors = {n: None if row is None else row.pop("ece") for n, row in result.items()}
     return {"few_labels": errors, "labeled": result}
 
@@ -343,9 +343,9 @@ def labeled_lines(targets: Sequence[Row], summary: dict[str, Row]) -> list[str]:
 
 
 def _reached(labeled: Mapping[str, Row | None]) -> dict[str, str]:
-    known = {n: row for n, row in labeled.items() if row and "flagged" in row}
-    reached = {f"{n} labels": in_percent(row["balanced_accuracy"]) for n, row in known.items()}
-    return reached | {f"flagged, {n}": in_percent(row["flagged"]) for n, row in known.items()}
+    by_size = {n: row for n, row in labeled.items() if row and "flagged" in row}
+    reached = {f"{n} labels": in_percent(row["balanced_accuracy"]) for n, row in by_size.items()}
+    return reached | {f"flagged, {n}": in_percent(row["flagged"]) for n, row in by_size.items()}
 
 
 def _shares(row: Row) -> dict[str, str]:
@@ -395,18 +395,18 @@ def _labels_of(panel: StudyPanel, n_bins: int, random_state: int, test: str) -> 
 
 def few_verdict(found: Row) -> DatasetVerdict:
     """Return the answer of the study: deep beside its rivals, and what labels of the new dataset bring."""
-    told = []
+    sentences = []
     for cell in found["cells"]:
         losses = {name: row["log_loss"] for name, row in cell["rivals"].items() if name != DEEP}
         own, best = cell["rivals"][DEEP]["log_loss"], min(losses, key=losses.__getitem__)
         below = sum(own < loss for loss in losses.values())
-        told.append(
+        sentences.append(
             f"Trained on {cell['training_datasets']} of the datasets, deep has a log loss of {own:.3f} and beats "
             f"{below} of {len(losses)} rivals. The best rival, {best}, has {losses[best]:.3f}."
         )
     errors = [f"{in_percent(value)} after {n}" for n, value, *_ in _errors(found)] or ["too few items to measure this"]
     trust = f"With labels of the new dataset, P is off by {', '.join(errors)} (ECE on the rest, in percent)."
-    says = f"{len(found['labels']['targets'])} datasets, each held out in turn.", " ".join(told), trust
+    says = f"{len(found['labels']['targets'])} datasets, each held out in turn.", " ".join(sentences), trust
     return DatasetVerdict(*says, "label 20 claims of a new dataset before you rely on P there", picture=FEW_DATASETS)
 
 
@@ -414,8 +414,8 @@ def _errors(row: Row) -> Iterator[tuple[str, float, float, float]]:
     """Yield the mean ECE after so many labels, with the least and the most of a dataset."""
     for n in row["labels"]["targets"][0]["few_labels"]:
         values = [target["few_labels"][n] for target in row["labels"]["targets"]]
-        if known := [value for value in values if value is not None]:
-            yield n, float(np.mean(known)), min(known), max(known)
+        if numbers := [value for value in values if value is not None]:
+            yield n, float(np.mean(numbers)), min(numbers), max(numbers)
 
 
 FEW_DATASETS, FEW_LABELS = "few-datasets", "few-labels"
@@ -434,8 +434,8 @@ def write_few(found: Row, folder: Path) -> None:
             pd.DataFrame(numbers).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 
 
-def _less(found: Row) -> Iterator[IntervalRow]:
-    for cell in found["cells"]:
+def _less(results: Row) -> Iterator[IntervalRow]:
+    for cell in results["cells"]:
         for name, row in cell["rivals"].items():
             mean, error = row["deep_less"]["log_loss"]
             if name != DEEP:
@@ -462,8 +462,8 @@ def few_panel(
     if test != "all":
         raise InputError(f"`few` must be given with --test all. Got --test {test}.")
     sizes = check_sizes(words or ["1", "2", "3"])
-    matrix, left = measurable(votes)
-    panel = StudyPanel("votes", matrix, join_scores(matrix, scores) if left and scores else scores)
+    matrix, one_class = measurable(votes)
+    panel = StudyPanel("votes", matrix, join_scores(matrix, scores) if one_class and scores else scores)
     draws_of([panel], sizes, 1, 0)  # before the run, which takes long
     return panel, sizes
 
@@ -491,13 +491,13 @@ def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
             f"`label` must be 0 or 1 in every row. Got none for item {votes.item_ids[row]!r} of dataset "
             f"{votes.datasets[row]!r}. Label it or leave it out."
         )
-    mask, left = evaluate.rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
-    if left and len(set(votes.datasets[mask])) < 2:
+    mask, one_class = evaluate.rows_of_both_classes(votes, np.ones(len(votes.labels), dtype=bool))
+    if one_class and len(set(votes.datasets[mask])) < 2:
         raise InputError(
             "`label` must hold both 0 and 1 in at least two datasets, one to test on and one to train on. "
-            f"Got all 0 or all 1 in {listed(left, 5)}."
+            f"Got all 0 or all 1 in {listed(one_class, 5)}."
         )
-    return (votes.rows(mask) if left else votes), left
+    return (votes.rows(mask) if one_class else votes), one_class
 
 
 # The mean prior of the training datasets for every row, which decides nothing.

@@ -121,8 +121,8 @@ def draw_bars(names: Sequence[str], panels: Panels, title: str, *, share: bool =
         Whether the values are shares, which are shown in percent.
     """
     figure = new_figure(7.0, (1.3 + 0.62 * len(names)) * len(panels), constrained=True)
-    drawn = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-    for axes, (panel, series) in zip(drawn, panels.items(), strict=True):
+    all_axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for axes, (panel, series) in zip(all_axes, panels.items(), strict=True):
         height = 0.8 / len(series)
         for i, (label, lengths) in enumerate(series.items()):
             values = pd.to_numeric(pd.Series(lengths, dtype=object))
@@ -185,12 +185,12 @@ def printed_tables(paper: str) -> tuple[PrintedTable, ...]:
     ["the paper's", 'CogniDet 8B', '70.3', '64.4', '73.8']
     """
     study = check_choice(paper, ("cognibench", "probe"), "paper")
-    known = packaged(f"deep.experiments.{study}", "printed_tables.json")
+    data = packaged(f"deep.experiments.{study}", "printed_tables.json")
     return tuple(
         PrintedTable(
-            name, f"Printed: {known['source']}, {table['place']}", pd.DataFrame(table["rows"], columns=table["columns"])
+            name, f"Printed: {data['source']}, {table['place']}", pd.DataFrame(table["rows"], columns=table["columns"])
         )
-        for name, table in known["tables"].items()
+        for name, table in data["tables"].items()
     )
 
 
@@ -210,13 +210,13 @@ def printed_beside(paper: str, names: Collection[str]) -> Iterator[PrintedTable]
     >>> [name for name, _, _ in printed_beside("probe", ["table2-evidence", "figure3-decomposition"])]
     ['table2-evidence-printed', 'figures-printed']
     """
-    drawn = {name[:7] for name in names if name.startswith("figure")}
+    figures = {name[:7] for name in names if name.startswith("figure")}
     for name, title, frame in printed_tables(paper):
-        chosen = frame
+        rows = frame
         if name == FIGURES:
-            chosen = frame[[f"figure{str(figure)[:1]}" in drawn for figure in frame["figure"]]]
-        if (name in names or name == FIGURES) and not chosen.empty:
-            yield PrintedTable(f"{name}-printed", title, chosen)
+            rows = frame[[f"figure{str(figure)[:1]}" in figures for figure in frame["figure"]]]
+        if (name in names or name == FIGURES) and not rows.empty:
+            yield PrintedTable(f"{name}-printed", title, rows)
 
 
 def printed_text(paper: str, names: Collection[str]) -> list[str]:

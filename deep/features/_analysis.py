@@ -86,21 +86,21 @@ def analyze_votes(
     w = checks.check_sample_weight(sample_weight, len(votes))
     if names is not None and len(names) != votes.shape[1]:
         raise InputError(f"`voter_names` must have {votes.shape[1]} entries, one per column. Got {len(names)}.")
-    voted = votes != ABSTAIN
-    overlapping = (voted.sum(axis=1) > 1) * w
+    has_vote = votes != ABSTAIN
+    overlapping = (has_vote.sum(axis=1) > 1) * w
     conflicting = ((votes == 1).any(axis=1) & (votes == 0).any(axis=1)) * w
     columns = {
-        "coverage": w @ voted / w.sum(),
-        "overlaps": overlapping @ voted / w.sum(),
-        "conflicts": conflicting @ voted / w.sum(),
-        "polarity": _share(w @ (votes == 1), w @ voted),
+        "coverage": w @ has_vote / w.sum(),
+        "overlaps": overlapping @ has_vote / w.sum(),
+        "conflicts": conflicting @ has_vote / w.sum(),
+        "polarity": _share(w @ (votes == 1), w @ has_vote),
     }
     if y is not None:
         labels = checks.check_labels(y, len(votes))
         right = votes == labels[:, None]
-        tpr, tnr = (_share((w * (labels == c)) @ right, (w * (labels == c)) @ voted) for c in (1, 0))
+        tpr, tnr = (_share((w * (labels == c)) @ right, (w * (labels == c)) @ has_vote) for c in (1, 0))
         columns |= {
-            "accuracy": _share(w @ right, w @ voted),
+            "accuracy": _share(w @ right, w @ has_vote),
             "tpr": tpr,
             "tnr": tnr,
             "balanced_accuracy": (tpr + tnr) / 2,
@@ -234,10 +234,10 @@ def _pair_sums(votes: Votes, label: int, w: Floats) -> tuple[Floats, Floats, Flo
     The weight of those rows, and of the rows where the two differ; the squares of i's centred errors; the products
     of both voters' centred errors.
     """
-    voted = (votes != ABSTAIN).astype(np.float64)
-    errors = voted * (votes != label)
-    shared = (voted * w[:, None]).T @ voted
-    wrong = (errors * w[:, None]).T @ voted
+    has_vote = (votes != ABSTAIN).astype(np.float64)
+    errors = has_vote * (votes != label)
+    shared = (has_vote * w[:, None]).T @ has_vote
+    wrong = (errors * w[:, None]).T @ has_vote
     both_wrong = (errors * w[:, None]).T @ errors
     rate = np.divide(wrong, shared, out=np.zeros_like(wrong), where=shared > 0)
     return shared, wrong + wrong.T - 2.0 * both_wrong, wrong * (1.0 - rate), both_wrong - wrong * rate.T

@@ -66,12 +66,12 @@ STATE_OF_THE_ART = {"BART", "Pegasus", "PegasusDynamic", "T5"}
 def read_aggrefact(folder: Path, *, origin: str, name: str) -> Iterator[Example]:
     """Yield the test summaries of one origin by state-of-the-art models, in the order of the file."""
     path = next(folder / file for file in NAMES if (folder / file).is_file())
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for row in rows_of(path, AGGREFACT_COLUMNS):
         if (row["origin"], row["cut"]) == (origin, "test") and row["model_name"] in STATE_OF_THE_ART:
             identifier = f"{row['dataset']}|{row['id']}|{row['model_name']}"
-            seen[identifier] += 1
-            again = f"|{seen[identifier]}" if seen[identifier] > 1 else ""
+            counts[identifier] += 1
+            again = f"|{counts[identifier]}" if counts[identifier] > 1 else ""
             label = {"0": 0, "1": 1}[row["label"].removesuffix(".0")]
             yield Example(row["doc"], row["summary"], f"{identifier}{again}", label, name, row["id"])
 
@@ -227,9 +227,9 @@ def read_halueval(folder: Path) -> Iterator[Example]:
     The documents are put into the order of SHA-256 of ``{seed}:{number}``; of the first 1,500 the right summary is
     taken, of the next 1,500 the hallucinated one. So no document comes twice, and the sample is the same everywhere.
     """
-    chosen = _chosen(sum(1 for _ in _rows(folder)))
+    kinds = _chosen(sum(1 for _ in _rows(folder)))
     for number, row in enumerate(_rows(folder), start=1):
-        kind = chosen.get(number)
+        kind = kinds.get(number)
         if kind is not None:
             identifier = f"{number}|{kind.removesuffix('_summary')}"
             yield Example(
@@ -244,8 +244,8 @@ def _rows(folder: Path) -> Iterator[FileRow]:
 def _chosen(n: int) -> dict[int, str]:
     """Return which summary to take of which of `n` documents, counted from 1."""
     half = min(SIZE, n) // 2
-    drawn = sorted(range(1, n + 1), key=lambda number: sha256(f"{SEED}:{number}".encode()).digest())
-    right, hallucinated = drawn[:half], drawn[half : 2 * half]
+    order = sorted(range(1, n + 1), key=lambda number: sha256(f"{SEED}:{number}".encode()).digest())
+    right, hallucinated = order[:half], order[half : 2 * half]
     return dict.fromkeys(right, "right_summary") | dict.fromkeys(hallucinated, "hallucinated_summary")
 
 
@@ -254,12 +254,12 @@ LLM_AGGREFACT_FILE = "data/test-00000-of-00001.parquet"
 
 def read_llm_aggrefact(folder: Path) -> Iterator[Example]:
     """Yield the test claims; an id is the published name of the dataset and the claim's number in it, from 0."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     documents: dict[tuple[str, int], str] = {}
     for row in rows_of(folder / LLM_AGGREFACT_FILE, ("dataset", "doc", "claim", "label")):
         published = row["dataset"]
-        identifier = f"{published}-{seen[published]}"
-        seen[published] += 1
+        identifier = f"{published}-{counts[published]}"
+        counts[published] += 1
         document = documents.setdefault((published, hash(row["doc"])), identifier)
         label = {0: 0, 1: 1}[int(row["label"])]
         yield Example(row["doc"], row["claim"], identifier, label, canonical_name(published), document)

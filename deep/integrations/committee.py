@@ -103,9 +103,9 @@ def measure(votes: VoteMatrix, *names: str) -> dict[str, float]:
     >>> 1 < result["effective_size"] < votes.shape[1], 0 < result["agreement"] < 1
     (True, True)
     """
-    wanted = names or tuple(MEASURES)
-    card = panel_card(votes, n_boot=1, limit=0, by_dataset=False, worth="calibrated_accuracy" in wanted)
-    return {name: MEASURES[name](card) for name in wanted}
+    metrics = names or tuple(MEASURES)
+    card = panel_card(votes, n_boot=1, limit=0, by_dataset=False, worth="calibrated_accuracy" in metrics)
+    return {name: MEASURES[name](card) for name in metrics}
 
 
 # A model, its file, or a :class:`deep.asking.TextScorer` where limits, prior or prompts of one's own are wanted.
@@ -196,18 +196,18 @@ class Verdict:
         'error'
         """
         judges = tuple(scored.as_dict()["judges"])
-        made = partial(cls, judges=judges, cost=_cost(scored))
+        verdict = partial(cls, judges=judges, cost=_cost(scored))
         failed = [row["judge"] for row in judges if row["reason"] == FAILED]
         if failed:
-            return made("error", f"No answer from {', '.join(map(printable, failed))}. Ask again.")
+            return verdict("error", f"No answer from {', '.join(map(printable, failed))}. Ask again.")
         lines = [judge_line(row) for row in judges]
         if all(row["vote"] is None for row in judges):
-            return made("skipped", "\n".join(["No judge gave a vote.", *lines]))
+            return verdict("skipped", "\n".join(["No judge gave a vote.", *lines]))
         columns = scored.columns
         p, bounds, decision = columns["p_consistent"], (columns["p_low"], columns["p_high"]), bool(columns["decision"])
         called = "consistent" if decision else "inconsistent"
         head = f"P(consistent) = {p:.3f}, 90 % interval {bounds[0]:.3f} to {bounds[1]:.3f}: {called}"
-        return made("scored", "\n".join([head, *lines]), p=p, interval=bounds, decision=decision)
+        return verdict("scored", "\n".join([head, *lines]), p=p, interval=bounds, decision=decision)
 
     @classmethod
     def on(cls, scorer: TextScorer, source: str, claim: str) -> "Verdict":
@@ -242,5 +242,5 @@ def judge_line(row: Mapping[str, Any]) -> str:
 def _cost(scored: Scored) -> float | None:
     """Return the dollars of all judgments; those of judges that used no tokens cost nothing."""
     costs = [judgment.cost for judgment in scored.judgments.values() if judgment.tokens]
-    known = [cost for cost in costs if cost is not None]
-    return float(sum(known)) if len(known) == len(costs) else None
+    amounts = [cost for cost in costs if cost is not None]
+    return float(sum(amounts)) if len(amounts) == len(costs) else None

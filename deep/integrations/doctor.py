@@ -368,8 +368,8 @@ def _describe_rows(finding: Finding, labels: Iterable[int], names: Iterable[str]
         finding.missing.append("labels: without them P comes from agreement alone; thirty help most (`deep label`)")
         return
     finding.has_classes = any(n[0] and n[1] for n in counts.values())
-    told = [f"{name} {n[1]:,} consistent, {n[0]:,} not" for name, n in counts.items()]
-    finding.facts.append(f"labels: {listed(told)}")
+    parts = [f"{name} {n[1]:,} consistent, {n[0]:,} not" for name, n in counts.items()]
+    finding.facts.append(f"labels: {listed(parts)}")
     one_class = finding.one_class = [name for name, n in counts.items() if not n[0] or not n[1]]
     if one_class:
         finding.careful.append(f"labels of only one class in {listed(one_class)}: judges cannot be measured there")
@@ -393,11 +393,11 @@ def _compare(findings: Sequence[Finding]) -> None:
         if not votes:
             one.missing.append("votes of judges on these items: give both files")
             continue
-        known = {str(item) for table in votes for item in table.item_ids}
-        ids = np.array([item for item in one.content.item_ids if str(item) not in known], dtype=object)
+        vote_ids = {str(item) for table in votes for item in table.item_ids}
+        ids = np.array([item for item in one.content.item_ids if str(item) not in vote_ids], dtype=object)
         one.facts.append(f"{len(one.content.labels) - len(ids):,} of them match items with votes")
         if len(ids):
-            loose = {item.lstrip("0").removesuffix(".0"): item for item in known}
+            loose = {item.lstrip("0").removesuffix(".0"): item for item in vote_ids}
             first = next((i for i in ids if str(i).lstrip("0").removesuffix(".0") in loose), None)
             like = "" if first is None else f"; {first!r} may be {loose[str(first).lstrip('0').removesuffix('.0')]!r}"
             one.careful.append(f"{len(ids):,} labels are of items without votes{like}")

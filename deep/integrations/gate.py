@@ -147,10 +147,10 @@ def gate_cases(
             yield GateCase("answers", judge, SKIPPED, f"Votes of {now} are missing, and no file says why.")
         else:
             yield GateCase("answers", judge)
-    moved: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
+    reasons: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
     for judge, text in _moved(fitted, votes, report, history, reference, alpha):
-        moved.setdefault(judge, []).append(text)
-    for judge, text in ((judge, "; ".join(rows)) for judge, rows in moved.items()):
+        reasons.setdefault(judge, []).append(text)
+    for judge, text in ((judge, "; ".join(rows)) for judge, rows in reasons.items()):
         if report.is_training:
             yield GateCase("votes", judge, SKIPPED, "The model was fitted on these votes, so there is nothing to test.")
         else:
@@ -310,9 +310,9 @@ def junit(run: GateRun) -> str:
     """Return a run as JUnit XML."""
     cases = [GateCase(*map(printable, case)) for case in run.cases]
     counts = {name: sum(case.outcome == outcome for case in cases) for name, outcome in COUNTED.items()}
-    told = {"name": "deep check", "tests": str(len(cases)), "timestamp": run.time.removesuffix("+00:00")}
+    attributes = {"name": "deep check", "tests": str(len(cases)), "timestamp": run.time.removesuffix("+00:00")}
     suites = Element("testsuites")
-    suite = SubElement(suites, "testsuite", told | {name: str(count) for name, count in counts.items()})
+    suite = SubElement(suites, "testsuite", attributes | {name: str(count) for name, count in counts.items()})
     properties = SubElement(suite, "properties")
     for name, value in [("deep", run.deep), ("model", run.model), *(("judge", judge) for judge in run.judges)]:
         SubElement(properties, "property", {"name": name, "value": printable(value)})

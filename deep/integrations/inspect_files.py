@@ -125,7 +125,7 @@ class InspectWriter:
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="utf-8", newline="\n")
-        self._seen: set[str] = set()
+        self._item_ids: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -149,11 +149,11 @@ class InspectWriter:
             Another dataset has an item of that id, which Inspect would take for the same sample.
         """
         record = inspect_record(row)
-        if row["item_id"] in self._seen:
+        if row["item_id"] in self._item_ids:
             raise InputError(
                 f"`item_id` must be unique with `--to inspect`, which knows no datasets. Got {row['item_id']!r} "
                 f"again in dataset {row['dataset']!r}. Score one dataset at a time."
             )
-        self._seen.add(row["item_id"])
+        self._item_ids.add(row["item_id"])
         if record is not None:
             self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")

@@ -88,11 +88,11 @@ class PostgresqlDatabase(Database):
 
     def live_runs(self, connection: sa.Connection, run: int) -> set[int]:
         """Return the runs whose process holds its advisory lock; a dead process holds none."""
-        held = sql(
+        query = sql(
             "SELECT objid FROM pg_locks JOIN pg_database ON pg_database.oid = database "
             "WHERE locktype = 'advisory' AND granted AND classid = :lock AND datname = current_database()"
         )
-        return {run, *connection.execute(held, {"lock": LOCK_CLASS}).scalars()}
+        return {run, *connection.execute(query, {"lock": LOCK_CLASS}).scalars()}
 
     def writer(self, connection: sa.Connection, name: str) -> Writer:
         """Return a writer that tries again what was undone or lost."""

@@ -138,7 +138,7 @@ def own_words(message: str, request: str) -> str:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text, whichever way JSON or HTML spell it."""
-    plain = _ESCAPES.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", html.unescape(text))
+    plain = _ESCAPES.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", html.unescape(text))
     return re.findall(r"\w+", plain.casefold())
 
 

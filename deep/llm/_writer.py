@@ -224,9 +224,9 @@ class Writer:
         if change is not None and self._move(files.path, change):
             return self._transact(works)
         result = self._transact(works)
-        moved = files.moved()
-        if moved is not None:
-            self._move(files.path, moved)
+        place = files.moved()
+        if place is not None:
+            self._move(files.path, place)
         elif files.unlocked and self.full is None:
             self.full = LedgerFullError(
                 f"`ledger` {self._name} must keep its lock. Another program removed {files.path}.lock, so other "

@@ -116,13 +116,13 @@ class AnswerMap:
         log_odds = np.array([bool(share or rank) for share, rank in zip(shares, ranked, strict=True)])
         for _ in range(ROUNDS):
             evidence = cls(votes.scales, knots, tuple(log_odds), *_moments(answers, weights, knots, log_odds))(answers)
-            answered = ~np.isnan(evidence)
-            sums, counts = np.where(answered, evidence, 0.0).sum(axis=1), answered.sum(axis=1)
+            has_answer = ~np.isnan(evidence)
+            sums, counts = np.where(has_answer, evidence, 0.0).sum(axis=1), has_answer.sum(axis=1)
             for j, level in enumerate(levels):
                 if level is None:
                     continue
-                others = counts - answered[:, j]
-                both = answered[:, j] & (others > 0)
+                others = counts - has_answer[:, j]
+                both = has_answer[:, j] & (others > 0)
                 mean = (sums[both] - evidence[both, j]) / others[both]
                 knots[j] = _level_values(level, answers[both, j], mean, weights[both] / weights.mean())
         if not labeled:
@@ -137,10 +137,10 @@ def _moments(answers: Floats, weights: Floats, knots: Sequence[Knots], log_odds:
     """Return mean and standard deviation of the mapped answers of each judge."""
     k = answers.shape[1]
     values = AnswerMap((), list(knots), tuple(log_odds), np.zeros(k), np.ones(k))(answers)
-    answered = ~np.isnan(values)
-    total = np.maximum((answered * weights[:, None]).sum(axis=0), 1e-12)
-    centre = (np.where(answered, values, 0.0) * weights[:, None]).sum(axis=0) / total
-    apart = np.where(answered, values - centre, 0.0)
+    has_answer = ~np.isnan(values)
+    total = np.maximum((has_answer * weights[:, None]).sum(axis=0), 1e-12)
+    centre = (np.where(has_answer, values, 0.0) * weights[:, None]).sum(axis=0) / total
+    apart = np.where(has_answer, values - centre, 0.0)
     scale = np.sqrt((apart**2 * weights[:, None]).sum(axis=0) / total)
     return centre, np.where(scale > LEAST_SCALE, scale, 1.0)
 
@@ -174,9 +174,9 @@ def _level_values(levels: Floats, column: Floats, mean: Floats, weights: Floats)
 
 def _ranks(column: Floats, weights: Floats) -> Knots:
     """Return places and the shares they stand for: their ranks among all rows."""
-    answered = ~np.isnan(column)
-    values, where = np.unique(column[answered], return_inverse=True)
-    weight = checks.weigh(where, weights[answered])
+    has_answer = ~np.isnan(column)
+    values, where = np.unique(column[has_answer], return_inverse=True)
+    weight = checks.weigh(where, weights[has_answer])
     # Ties get the middle of the ranks that they share.
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     if len(values) > MAX_KNOTS:

@@ -44,9 +44,9 @@ def _areas(train: LabeledRows) -> Floats:
 
 def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
     """Return P(evidence of a consistent row > that of an inconsistent one), ties and no answer counting half."""
-    answered = ~np.isnan(column)
+    has_answer = ~np.isnan(column)
     # No answer stands in the middle of a judge's answers, where it speaks for neither class.
-    value = np.where(answered, column, np.nanmedian(column) if answered.any() else 0.0)
+    value = np.where(has_answer, column, np.nanmedian(column) if has_answer.any() else 0.0)
     _, where = np.unique(value, return_inverse=True)
     ones, zeros = weigh(where, ones), weigh(where, zeros)
     return float(ones @ (np.cumsum(zeros) - zeros / 2))

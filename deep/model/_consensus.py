@@ -267,12 +267,12 @@ def _abstention(panel: Panel) -> float:
     signs = (panel.ones - panel.zeros) * panel.shares
     others = signs.sum(axis=1)[:, None] - signs
     opposed = panel.weights[:, None] * (others != 0)
-    n, voted = opposed.sum(axis=0), (opposed * panel.cast).sum(axis=0)
+    n, n_votes = opposed.sum(axis=0), (opposed * panel.cast).sum(axis=0)
     share = (opposed * (others > 0)).sum(axis=0) / np.maximum(n, 1e-9)
-    share_voted = (opposed * (others > 0) * panel.cast).sum(axis=0) / np.maximum(voted, 1e-9)
-    variance = share * (1 - share) * (1 - voted / np.maximum(n, 1e-9))
-    usable = (voted > 0) & (variance > 1e-9)
-    return float((voted[usable] * (share_voted - share)[usable] ** 2 / variance[usable]).sum() / max(usable.sum(), 1))
+    share_voted = (opposed * (others > 0) * panel.cast).sum(axis=0) / np.maximum(n_votes, 1e-9)
+    variance = share * (1 - share) * (1 - n_votes / np.maximum(n, 1e-9))
+    usable = (n_votes > 0) & (variance > 1e-9)
+    return float((n_votes[usable] * (share_voted - share)[usable] ** 2 / variance[usable]).sum() / max(usable.sum(), 1))
 
 
 def coverage(panel: Panel) -> float:

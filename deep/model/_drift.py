@@ -154,12 +154,12 @@ def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
 
 
 def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _Rates:
-    voted, positive = patterns >= 0, patterns == 1
+    mask, positive = patterns >= 0, patterns == 1
     equal, both = _agreement(patterns, n)
     # Agreement is counted with each other judge; pairs of one item are one item's worth of evidence, not k - 1.
     others = max(patterns.shape[1] - 1, 1)
-    hits = np.stack([n @ voted, n @ positive, equal / others, (n * p) @ positive, (n * (1 - p)) @ positive])
-    of = np.stack([np.full(voted.shape[1], n.sum()), n @ voted, both / others, (n * p) @ voted, (n * (1 - p)) @ voted])
+    hits = np.stack([n @ mask, n @ positive, equal / others, (n * p) @ positive, (n * (1 - p)) @ positive])
+    of = np.stack([np.full(mask.shape[1], n.sum()), n @ mask, both / others, (n * p) @ mask, (n * (1 - p)) @ mask])
     rate = np.clip(hits / np.maximum(of, 1e-9), 0.0, 1.0)
     return _Rates(2 * np.arcsin(np.sqrt(rate)), 1 / np.maximum(of, 1e-9), of > 0)
 
@@ -167,9 +167,9 @@ def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _Rates:
 def _agreement(patterns: npt.NDArray[np.int8], n: Floats) -> tuple[Floats, Floats]:
     """Return, for each judge, pairs with another judge that agree, and all pairs."""
     ones, zeros = (patterns == 1).astype(float), (patterns == 0).astype(float)
-    voted = ones + zeros
+    has_vote = ones + zeros
     equal = (ones.T * n) @ ones + (zeros.T * n) @ zeros
-    both = (voted.T * n) @ voted
+    both = (has_vote.T * n) @ has_vote
     np.fill_diagonal(equal, 0.0)
     np.fill_diagonal(both, 0.0)
     return equal.sum(axis=1), both.sum(axis=1)
@@ -278,8 +278,8 @@ def vote_rates(votes: Votes, voter_names: Sequence[str], documents: npt.ArrayLik
     [0.3333333333333333, 3.0]
     """
     codes = np.arange(len(votes)) if documents is None else np.unique(np.asarray(documents), return_inverse=True)[1]
-    voted = votes >= 0
-    n_votes = voted.sum(axis=1)
+    has_vote = votes >= 0
+    n_votes = has_vote.sum(axis=1)
 
     def rate(values: Floats, mask: npt.NDArray[np.bool_]) -> list[float]:
         n = float(mask.sum())
@@ -290,9 +290,9 @@ def vote_rates(votes: Votes, voter_names: Sequence[str], documents: npt.ArrayLik
         return [mean, mean * (1 - mean) / variance if variance > 0 else n]
 
     everywhere, positive = np.ones(len(votes), dtype=bool), (votes == 1).astype(float)
-    by_judge = {name: rate(positive[:, j], voted[:, j]) for j, name in enumerate(voter_names)}
+    by_judge = {name: rate(positive[:, j], has_vote[:, j]) for j, name in enumerate(voter_names)}
     shares = positive.sum(axis=1) / np.maximum(n_votes, 1)
-    coverage = {name: rate(voted[:, j].astype(float), everywhere) for j, name in enumerate(voter_names)}
+    coverage = {name: rate(has_vote[:, j].astype(float), everywhere) for j, name in enumerate(voter_names)}
     return {"positive": {PANEL: rate(shares, n_votes > 0), **by_judge}, "coverage": coverage}
 
 

@@ -156,8 +156,8 @@ def _check_refit(chain: ChainScorer, content: FileObject, path: Path) -> None:
     """Check that a chain fitted again gives the probabilities in its file."""
     try:
         patterns = chain.cells.joint.patterns
-        stored = numbers(len(patterns)).read(content["parts"][0]["scorer"]["cells"]["p"], "cells.p", {})
-        gap = float(np.abs(chain.predict(patterns) - stored).max())
+        file_p = numbers(len(patterns)).read(content["parts"][0]["scorer"]["cells"]["p"], "cells.p", {})
+        gap = float(np.abs(chain.predict(patterns) - file_p).max())
     except (KeyError, TypeError, ValueError) as error:
         raise _refused(path, f"no usable probabilities of its training cells ({error})") from None
     # Written so that a gap of NaN is refused too.

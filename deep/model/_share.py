@@ -146,9 +146,9 @@ class _SystemItems:
     def n_systems(self) -> int:
         return int(self.system.max()) + 1
 
-    def design(self, chosen: npt.NDArray[np.bool_]) -> Floats:
+    def design(self, mask: npt.NDArray[np.bool_]) -> Floats:
         """Return a column a system, and the log-odds of P."""
-        return np.column_stack([self.system[chosen, None] == np.arange(self.n_systems), self.z[chosen]]).astype(float)
+        return np.column_stack([self.system[mask, None] == np.arange(self.n_systems), self.z[mask]]).astype(float)
 
     def mean(self, values: Floats) -> Floats:
         """Return the mean of each system."""

@@ -16,14 +16,14 @@ from deep.records import VoteMatrix
 
 Criterion = Literal["accuracy", "balanced_accuracy", "log_loss"]
 
-Given = TypeVar("Given")
-Found = TypeVar("Found")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 class MapLike(Protocol):
     """Like the built-in `map`: results in the order of the tasks, wherever they are run."""
 
-    def __call__(self, function: Callable[[Given], Found], tasks: Sequence[Given], /) -> Iterable[Found]:
+    def __call__(self, function: Callable[[Task], Result], tasks: Sequence[Task], /) -> Iterable[Result]:
         """Return the results."""
 
 
@@ -214,9 +214,9 @@ class TrainingSet:
 
     def table(self, groups: npt.NDArray[np.bool_] | None = None) -> LabeledVotes:
         """Return votes, labels and weights with equal (pattern, label) of all `groups` merged into one row."""
-        merged = self.weights(groups).sum(axis=1)
-        pattern, label = np.nonzero(merged)
-        return self.cells.patterns[pattern], label.astype(np.int8), merged[pattern, label]
+        cell_weights = self.weights(groups).sum(axis=1)
+        pattern, label = np.nonzero(cell_weights)
+        return self.cells.patterns[pattern], label.astype(np.int8), cell_weights[pattern, label]
 
     def without_fold(self, fold: int) -> LabeledVotes:
         """Return the table of all groups outside one inner fold."""
@@ -409,8 +409,8 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
     order = np.lexsort((votes.item_ids.astype(str), votes.datasets.astype(str)))
     documents = None if votes.document_ids is None else votes.document_ids[order].astype(str)
     folds = np.empty(len(order), dtype=np.intp)
-    for fold, (_, held) in enumerate(splitter.split(order, votes.labels[order], documents)):
-        folds[order[held]] = fold
+    for fold, (_, test_rows) in enumerate(splitter.split(order, votes.labels[order], documents)):
+        folds[order[test_rows]] = fold
     return folds
 
 

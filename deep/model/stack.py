@@ -232,10 +232,10 @@ class Stack(BaseEstimator):
         members = self._names(train)
         if fits is None:
             fits = fit_shared(train, names, members=members, random_state=self.random_state).without()
-        held = [_score_dataset(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
+        tests = [_score_dataset(train.only(code), {m: fits[name][m] for m in members}) for code, name in names.items()]
         # Each member stands in twice, with the mean of its dataset and without: which of them transfers is a question
         # to the losses.
-        forms = {(m, use): _fit_form(m, held, use_context=use) for m in members for use in (False, True)}
+        forms = {(m, use): _fit_form(m, tests, use_context=use) for m in members for use in (False, True)}
         self._weigh(forms, members)
         self.members_ = members
         blend = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
@@ -246,9 +246,9 @@ class Stack(BaseEstimator):
         slope, self.prior_ = learn_line(points)
         self.blend_ = blend.steeper(slope)
         # Parts were aligned at the contexts of datasets left out; there they add nothing.
-        parts = [np.mean([one.points[member].context for one in held]) for member in members]
+        parts = [np.mean([one.points[member].context for one in tests]) for member in members]
         self.contexts_ = np.concatenate([parts, self.prior_.profiles_.mean(axis=0)])
-        self._judge(held, forms, tuple(names.values()), slope)
+        self._judge(tests, forms, tuple(names.values()), slope)
         return self
 
     def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None) -> Scores:
@@ -309,12 +309,12 @@ class Stack(BaseEstimator):
         return Part(name, scorer, intercept, slope, context)
 
     def _judge(
-        self, held: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
+        self, tests: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
     ) -> None:
         """Learn from datasets left out how far P was off there."""
         # Log-odds by all forms, none of which saw the dataset, what its contexts add to them, and how good both are.
         sums, profiles, inner = [], [], []
-        for i, one in enumerate(held):
+        for i, one in enumerate(tests):
             z, offset = np.zeros(len(one.ones)), 0.0
             for (name, use), weight in self.form_weights_.items():
                 align = forms[name, use].without[i]
@@ -329,10 +329,10 @@ class Stack(BaseEstimator):
         priors = self.prior_.left_out(profiles)
         at_prior = [
             LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
-            for (z, _), prior, one in zip(sums, priors, held, strict=True)
+            for (z, _), prior, one in zip(sums, priors, tests, strict=True)
         ]
         # Thresholds are those that the model will have: at even odds, or with few datasets nearer to the mean P.
-        in_context = context_weight(len(held))
+        in_context = context_weight(len(tests))
         self.thresholds_ = [
             prior.threshold_in_context(in_context, slope * offset)
             for (_, offset), prior in zip(sums, priors, strict=True)
@@ -388,9 +388,9 @@ def _score_dataset(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
     return _HeldOut(ones, zeros, where, raw, points)
 
 
-def _fit_form(name: str, held: Sequence[_HeldOut], *, use_context: bool) -> _Form:
+def _fit_form(name: str, tests: Sequence[_HeldOut], *, use_context: bool) -> _Form:
     """Align a member's scores on all datasets, and judge it on each by alignments that never saw it."""
-    points = [one.points[name] for one in held]
+    points = [one.points[name] for one in tests]
     without = [_misfit.fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
     losses = [_misfit.balanced_log_loss(align(p.score, p.context), p) for align, p in zip(without, points, strict=True)]
     return _Form(_misfit.fit_alignment(points, use_context=use_context), without, losses)
@@ -497,7 +497,7 @@ def fit_shared(
     left_out = list(dict.fromkeys([*bases, *(base | {name} for base, name in product(bases, code))]))
     members = members_for(rows.evidence.shape[1]) if members is None else tuple(members)
     step = partial(_fit_without, rows=rows, members=members, random_state=random_state)
-    fitted = run(step, [[code[name] for name in left] for left in left_out])
+    fitted = run(step, [[code[name] for name in group] for group in left_out])
     return SharedFits(tuple(code), dict(zip(left_out, fitted, strict=True)))
 
 

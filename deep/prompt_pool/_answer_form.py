@@ -253,8 +253,8 @@ class AnswerForm:
 
     def verdicts_in(self, text: str) -> set[float]:
         """Return the values of all that can be read in a reply as an answer or a statement."""
-        known = ReplyReader(text[-LONGEST_SIDE:], self, cut=False, material=None).known
-        return {*(answer.reading.value for answer in known), *said_in(text, self.words)}
+        answers = ReplyReader(text[-LONGEST_SIDE:], self, cut=False, material=None).known
+        return {*(answer.reading.value for answer in answers), *said_in(text, self.words)}
 
     def entries(self, text: str) -> list[int] | None:
         """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""

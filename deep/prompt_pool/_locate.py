@@ -142,15 +142,15 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
     >>> merge_spans([(9, 12), (0, 4), (3, 6)])
     [(0, 6), (9, 12)]
     """
-    merged: list[Span] = []
+    result: list[Span] = []
     for start, end in sorted(spans):
         if end <= start:
             continue
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        if result and start <= result[-1][1]:
+            result[-1] = result[-1][0], max(result[-1][1], end)
         else:
-            merged.append((start, end))
-    return merged
+            result.append((start, end))
+    return result
 
 
 def covered(span: Span, by: Iterable[Span]) -> int:

@@ -57,8 +57,8 @@ def clean(text: str, name: str) -> str:
 def _codes(*texts: str) -> Iterator[str]:
     """Yield the hexadecimal codes that a hash of `texts` offers."""
     # With their lengths, so that moving a letter from one text to the next gives another code.
-    joined = "".join(f"{len(text)}:{text}" for text in texts)
-    digest = sha256(joined.encode()).hexdigest()
+    whole = "".join(f"{len(text)}:{text}" for text in texts)
+    digest = sha256(whole.encode()).hexdigest()
     for start in range(0, len(digest), CODE_LENGTH):
         yield digest[start : start + CODE_LENGTH]
 
@@ -163,8 +163,8 @@ class Material:
         stands in the reply. Only letters and digits matter, by their look.
         """
         around = letters(context or answer)
-        held = len(around) > 0 and any(around in text for text in self._letters)
-        return held or letters(answer) in self._lines or letters(answer) in self._sentences
+        is_inside = len(around) > 0 and any(around in text for text in self._letters)
+        return is_inside or letters(answer) in self._lines or letters(answer) in self._sentences
 
     @cached_property
     def _letters(self) -> tuple[str, ...]:
@@ -344,8 +344,8 @@ class FewShot:
 
 
 def _same_document(one: Example, other: Example) -> bool:
-    named = one.document_id is not None and one.document_id == other.document_id
-    return named or _folded(one.source) == _folded(other.source)
+    same_id = one.document_id is not None and one.document_id == other.document_id
+    return same_id or _folded(one.source) == _folded(other.source)
 
 
 def _folded(text: str) -> str:

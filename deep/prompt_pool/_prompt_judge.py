@@ -45,13 +45,13 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
     """
     if len(judgments) == 1:
         return judgments[0]
-    voted = [judgment for judgment in judgments if judgment.vote != ABSTAIN]
+    votes = [judgment for judgment in judgments if judgment.vote != ABSTAIN]
     # A tie of the samples is no vote: either way would invent one.
-    balance = sum(2 * judgment.vote - 1 for judgment in voted)
+    balance = sum(2 * judgment.vote - 1 for judgment in votes)
     vote = int(balance > 0) if balance else ABSTAIN
-    reason: Reason | None = None if balance else "abstained" if voted else commonest(one.reason for one in judgments)
-    scores = [float(judgment.vote) if judgment.score is None else judgment.score for judgment in voted]
-    source = next((judgment for judgment in voted if judgment.vote == vote), judgments[0])
+    reason: Reason | None = None if balance else "abstained" if votes else commonest(one.reason for one in judgments)
+    scores = [float(judgment.vote) if judgment.score is None else judgment.score for judgment in votes]
+    source = next((judgment for judgment in votes if judgment.vote == vote), judgments[0])
     return Judgment(
         vote=vote,
         reason=reason,
@@ -59,7 +59,7 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
         rationale=source.rationale,
         evidence=source.evidence,
         samples=tuple(judgment.vote for judgment in judgments),
-        repaired=any(judgment.repaired for judgment in voted),
+        repaired=any(judgment.repaired for judgment in votes),
         **sums([judgment.raw_text for judgment in judgments], judgments),
     )
 
@@ -87,15 +87,15 @@ def usage_of(log: Sequence[LLMReply | None]) -> Usage:
 def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
     tokens: Counter[str] = Counter()
     # A call that failed has neither tokens nor a price.
-    answered = [part for part in parts if getattr(part, "reason", None) != "failed"]
-    for part in answered:
+    answers = [part for part in parts if getattr(part, "reason", None) != "failed"]
+    for part in answers:
         tokens.update(part.tokens)
     return {
         "raw_text": json.dumps(list(texts), ensure_ascii=False) if texts else None,
-        "model": ", ".join(dict.fromkeys(part.model for part in answered if part.model)) or None,
+        "model": ", ".join(dict.fromkeys(part.model for part in answers if part.model)) or None,
         "tokens": dict(tokens),
-        "cost": _total([getattr(part, "cost", None) for part in answered]),
-        "seconds": _total([getattr(part, "seconds", None) for part in answered]),
+        "cost": _total([getattr(part, "cost", None) for part in answers]),
+        "seconds": _total([getattr(part, "seconds", None) for part in answers]),
     }
 
 

@@ -128,9 +128,9 @@ def tables(text: str, kind: Kind) -> Iterator[Place]:
     for match in pattern("table").finditer(text):
         lines = (match[name].strip(" \t|").split("|") for name in ("head", "row"))
         head, row = ([cell.strip(" \t*_`") for cell in line] for line in lines)
-        named = [i for i, cell in enumerate(head) if pattern(f"{kind}_name").fullmatch(cell)]
-        if len(named) == 1 and len(head) == len(row):
-            yield Place(match.start(), match.start("row"), match.end(), row[named[0]], "table")
+        columns = [i for i, cell in enumerate(head) if pattern(f"{kind}_name").fullmatch(cell)]
+        if len(columns) == 1 and len(head) == len(row):
+            yield Place(match.start(), match.start("row"), match.end(), row[columns[0]], "table")
 
 
 def boxes(text: str) -> Iterator[Place]:
@@ -173,9 +173,9 @@ def _answer_in(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[Any
 
 
 def _own_answer(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[Any, bool]:
-    named = [value for key, value in fields.items() if re.fullmatch(kind + _suffix(tag), key)]
-    if tag or named:
-        return (named[0], not isinstance(named[0], dict | list)) if len(named) == 1 else (None, False)
+    values = [value for key, value in fields.items() if re.fullmatch(kind + _suffix(tag), key)]
+    if tag or values:
+        return (values[0], not isinstance(values[0], dict | list)) if len(values) == 1 else (None, False)
     names = _sayings.one_of(f"{kind}_keys").split("|")
     result = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in names]
     nested = result or [value for value in fields.values() if isinstance(value, dict | list)]
@@ -219,8 +219,8 @@ def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterato
     value = pattern("loose_value").match(flat[1], result[0].end()) if len(result) == 1 else None
     if value:
         content = next(group for group in value.groups() if group is not None)
-        named = result[0].re is pattern(f"loose_{kind}")
-        yield Place(start, flat.start(1) + result[0].start(), flat.end(), content, "json", strict=not named)
+        has_key = result[0].re is pattern(f"loose_{kind}")
+        yield Place(start, flat.start(1) + result[0].start(), flat.end(), content, "json", strict=not has_key)
 
 
 Output = Literal["json", "text", "xml"]
@@ -301,14 +301,14 @@ class ReplyReader:
             return [answer for answer in final if answer.sure]
         return [*final, *answers[: len(answers) - len(final)]] if final else self._stated(answers)
 
-    def _stated(self, known: Sequence[FinalAnswer]) -> list[FinalAnswer]:
+    def _stated(self, answers: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return the statements at the beginning and the end of the reply, where no code was asked for."""
         begin, scored = self._begin, self.form.scale and not self.form.words
         sure = [mark.end for mark in self._marks if mark.sure and mark.end >= (begin or 0)]
         if begin is None or self._tag or (sure and not scored):
             return []
-        if known:
-            return [*known] if all(answer.place and self._has_a_line(answer.place) for answer in known) else []
+        if answers:
+            return [*answers] if all(answer.place and self._has_a_line(answer.place) for answer in answers) else []
         body = self.text[begin:]
         if self.form.scale and scored:
             marked = sure[-1] - begin if sure else None
@@ -410,12 +410,12 @@ class ReplyReader:
         last = place.end == len(self.text)
         if place.form == "text" and self.cut and last and (not place.sure or self._may_go_on(place.value)):
             return  # "The answer is SUPPORTED", cut off, may go on with "if"
-        named = self._value(place.value, strict=place.strict)
-        result = named or (None if self._tag else self._only_label(place.fields or {}))
+        value = self._value(place.value, strict=place.strict)
+        result = value or (None if self._tag else self._only_label(place.fields or {}))
         alone = place.strict or (place.form == "text" and (self.cut or not last))
         if result is None or (alone and result.remark):
             return
-        word = (result.core, str(place.value)) if place.strict or not named else ()
+        word = (result.core, str(place.value)) if place.strict or not value else ()
         sure = place.sure and place.form == self.form.output
         copied = self.material and any(map(self.material.equals, word))
         if not copied and not self._is_copied(place, result, sure=sure):

@@ -58,19 +58,19 @@ _NUMBERS |= {f"{ten} {_UNITS[j]}": 10 * i + j for i, ten in enumerate(_TENS, sta
 @cache
 def one_of(name: str) -> str:
     """Return the alternatives of a list of `words.toml` as a pattern, with the lists that it refers to."""
-    known = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
-    named = [word for words in _TONGUES["names"].values() for word in words.split("|")]
+    alternatives = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
+    names = [word for words in _TONGUES["names"].values() for word in words.split("|")]
     # A pattern takes the first alternative that fits, so the longest names come first.
-    known["names"] = sorted(named, key=len, reverse=True)
-    known["numbers"] = [word.replace(" ", "[ -]") for word in sorted(_NUMBERS, key=len, reverse=True)]
-    return "|".join(_expanded(part.replace("'", "['\u2019]")) for part in known[name])
+    alternatives["names"] = sorted(names, key=len, reverse=True)
+    alternatives["numbers"] = [word.replace(" ", "[ -]") for word in sorted(_NUMBERS, key=len, reverse=True)]
+    return "|".join(_expanded(part.replace("'", "['\u2019]")) for part in alternatives[name])
 
 
 def _expanded(text: str) -> str:
     """Return a pattern with the lists and the patterns in braces put in."""
     patterns = _TONGUES["patterns"]
-    known = {*_AROUND, *_TONGUES["alternatives"], "names", "numbers"}
-    put = re.sub(r"\{([a-z_]+)\}", lambda at: one_of(at[1]) if at[1] in known else _expanded(patterns[at[1]]), text)
+    parts = {*_AROUND, *_TONGUES["alternatives"], "names", "numbers"}
+    put = re.sub(r"\{([a-z_]+)\}", lambda at: one_of(at[1]) if at[1] in parts else _expanded(patterns[at[1]]), text)
     return str(put)
 
 
@@ -123,15 +123,15 @@ class Vocabulary(NamedTuple):
             word_here = match["core"] or match["unspaced"]
             label, value = next((word, value) for word, form, value in self.words if form.fullmatch(word_here))
             others = [other for _, form, other in self.words if not form.fullmatch(label)]
-            named, turned = _names_answer(label), bool(match["un"] or match["free"] or match["not"])
+            is_name, turned = _names_answer(label), bool(match["un"] or match["free"] or match["not"])
             turns = value in (0, 1) and all(other in ((0, 1, -1) if value == 1 else (1, -1)) for other in others)
-            if not turned or (turns and not named):
+            if not turned or (turns and not is_name):
                 plain, bare = (re.sub(r"[\W_]", "", normalise_label(text)) for text in (word_here, label))
                 whole = turned or plain in (bare, bare + "s", bare[:-1])
                 verbal = self.verbs if whole else pattern("of_verbs").search(label) is not None
                 acts = verbal and not pattern("no_verb").search(word_here)
                 wants = label.endswith("ed") and word_here.casefold().endswith("s")
-                yield Cue(1 - value if turned else value, *match.span(), named, whole, turns, acts, wants)
+                yield Cue(1 - value if turned else value, *match.span(), is_name, whole, turns, acts, wants)
 
     def blames(self, name: str) -> bool:
         """Tell whether a name is that of a fault, under which yes or true is no label of 1."""
@@ -148,16 +148,16 @@ def _names_answer(label: str) -> bool:
 @lru_cache(maxsize=64)
 def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
     """Return the words of labels; one that only denies another (not supported, no error) is left to its core."""
-    known = {normalise_label(pattern("between_words").sub(" ", label)): value for label, value in labels}
-    for label, value in [*known.items()]:
+    value_of = {normalise_label(pattern("between_words").sub(" ", label)): value for label, value in labels}
+    for label, value in [*value_of.items()]:
         core = re.sub(r"^(?:an?|no|not|any|un|in|non)(?: |(?<=un|in)(?=\w{4}))", "", label)
         denies = not label.startswith(("a ", "an ", "any "))
-        if value in (0, 1) and core != label and (known.get(core) == 1 - value or not (denies and " " in core)):
-            known.setdefault(core, 1 - value if denies else value)
-            del known[label]
+        if value in (0, 1) and core != label and (value_of.get(core) == 1 - value or not (denies and " " in core)):
+            value_of.setdefault(core, 1 - value if denies else value)
+            del value_of[label]
     # "not supported" is tried before "supported", which it holds.
-    longest_first = sorted(known, key=lambda label: (-len(label), label))
-    words = [(label, re.compile(_spelled(label), re.IGNORECASE), known[label]) for label in longest_first]
+    longest_first = sorted(value_of, key=lambda label: (-len(label), label))
+    words = [(label, re.compile(_spelled(label), re.IGNORECASE), value_of[label]) for label in longest_first]
     spaced, unspaced = (
         "|".join(form.pattern for label, form, _ in words if bool(pattern("unspaced").search(label)) == kind) or "(?!)"
         for kind in (False, True)
@@ -166,7 +166,7 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
         rf"(?<![^\W_])(?!(?-i:a [A-E]\b))(?P<un>(?:un|in|non[- ]?|dis|ir|im|il)(?=\w{{4}}))??(?P<core>{spaced})"
         rf"(?P<free>[- ]free)?(?!-?[^\W_])|(?P<not>[\u4e0d\u672a\u975e\u65e0\u7121])?(?P<unspaced>{unspaced})"
     )
-    verbs = {value for label, value in known.items() if label.endswith("s")} >= {0, 1}
+    verbs = {value for label, value in value_of.items() if label.endswith("s")} >= {0, 1}
     return Vocabulary(words, re.compile(result, re.IGNORECASE), verbs)
 
 
@@ -323,8 +323,8 @@ def explains(remark: str, polarity: float, others: Iterable[str]) -> bool:
     against = pattern("against")
     if polarity == 1:
         cleared = pattern("no_fault").sub(" ", text)
-        named = against.search(cleared) or _names(cleared, others, re.IGNORECASE)
-        return bool(pattern("speaks_for").match(text)) and not named
+        names_other = against.search(cleared) or _names(cleared, others, re.IGNORECASE)
+        return bool(pattern("speaks_for").match(text)) and not names_other
     texts = [text, *re.split(r"(?<=[.!;\n])\s+(?=\S)", text)[-1:]] if polarity == 0 else []
     agrees = [one for one in texts if pattern("agrees").search(one) or _names(one, others, re.IGNORECASE)]
     return all(map(against.search, agrees)) and not _names(text, others, 0)
@@ -434,8 +434,8 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     if (copy := pattern("copy").match(plain, at)) and not words.found.search(plain, at, copy.end()):
         return None
     name = pattern("any_name").match(plain, at)
-    named = [cue.whole for cue in words.cues(name[0], 0)] if name else []
-    if name and (opens or named) and not words.blames(name[0]) and not any(named):
+    wholes = [cue.whole for cue in words.cues(name[0], 0)] if name else []
+    if name and (opens or wholes) and not words.blames(name[0]) and not any(wholes):
         at = name.end() if words.found.match(plain, _end("denial", plain, name.end())) else at
     if len(cues := [*islice(words.cues(plain, at), MAX_CUES)]) == MAX_CUES:
         return None

@@ -92,9 +92,9 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
             f"{first['test']} was held out ({first['n_test']:,} items); everything was chosen, fitted and calibrated "
             f"on the rows of {train}. The interval is a bootstrap over its items."
         )
-    chosen = first["recommended"]
+    recipe = first["recommended"]
     if len(runs) == 1:
-        yield f"Recommended: {chosen['ensembler']} on {chosen['n_prompts']} judges, calibrator {chosen['calibrator']}."
+        yield f"Recommended: {recipe['ensembler']} on {recipe['n_prompts']} judges, calibrator {recipe['calibrator']}."
         yield from [*first["warnings"], *first["notes"]]
 
 
@@ -158,8 +158,8 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
             rows = []
             for name, one in material.model.left_out.items():
                 n = one.ones + one.zeros
-                told = in_percent(float(n @ expit(one.score) / n.sum()))
-                rows.append({"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": told})
+                estimate = in_percent(float(n @ expit(one.score) / n.sum()))
+                rows.append({"dataset": name, "consistent, %": in_percent(one.prior), "told without it, %": estimate})
             parts += [DataTable("The training datasets, each estimated from the others", rows)] if rows else []
     if not priors:
         return Chapter("prior", PRIOR_TITLE, ["This run stored no share."] if material.runs else says, parts)
@@ -181,8 +181,8 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
         ],
     )
     # Turned round, for a picture's first line is its lowest.
-    drawn = list(priors.items())[:MAX_DRAWN][::-1]
-    lines = [evaluate.IntervalRow(name[:MAX_NAME], prior.estimate, [prior.low, prior.high]) for name, prior in drawn]
+    bars = list(priors.items())[:MAX_DRAWN][::-1]
+    lines = [evaluate.IntervalRow(name[:MAX_NAME], prior.estimate, [prior.low, prior.high]) for name, prior in bars]
     figure = evaluate.draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
     return Chapter(
         "prior",
@@ -223,9 +223,9 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     scored = material.measured
     if scored is None or not scored.labeled.any():
-        seen = "The model has seen every label here. Give votes on another dataset."
+        reason = "The model has seen every label here. Give votes on another dataset."
         why = "Reliability needs items with a P and a label, and there are none. Give votes and labels."
-        return Chapter("reliability", RELIABILITY_TITLE, [seen if material.learned_from else why])
+        return Chapter("reliability", RELIABILITY_TITLE, [reason if material.learned_from else why])
     labeled = scored.labeled
     y = scored.votes.labels[labeled]
     before, after = (few_values(p[labeled]) for p in (scored.before, scored.p))
@@ -387,17 +387,17 @@ def _correlation(
     names: Sequence[str], values: npt.ArrayLike, joint: npt.ArrayLike | None = None
 ) -> DataTable | Picture:
     """Return the correlations of errors by pair, the most alike first; of two judges that seldom err together none."""
-    known, short = np.array(values, dtype=np.float64), list(short_names(names).values())
+    correlations, short = np.array(values, dtype=np.float64), list(short_names(names).values())
     counts = None if joint is None else np.asarray(joint)
     if counts is not None:
         # A correlation on a handful of items is noise, and would lead the list of the most alike.
-        known[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(known), dtype=bool)] = np.nan
+        correlations[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(correlations), dtype=bool)] = np.nan
     first, second = np.tril_indices(len(names), -1)
-    order = np.argsort(-np.nan_to_num(known[first, second], nan=-2.0), kind="stable")[:MAX_PAIRS]
+    order = np.argsort(-np.nan_to_num(correlations[first, second], nan=-2.0), kind="stable")[:MAX_PAIRS]
     rows = [
         {
             "judges": f"{short[i]} and {short[j]}",
-            "correlation": shown(known[i, j]),
+            "correlation": shown(correlations[i, j]),
             "joint errors": "" if counts is None else f"{counts[i, j]:,}",
         }
         for i, j in zip(second[order], first[order], strict=True)
@@ -405,5 +405,5 @@ def _correlation(
     table = DataTable(ERRORS, rows, folded=True)
     if len(names) > MAX_JUDGES:
         return table
-    figure = evaluate.draw_error_correlation([shortened(name, LONGEST_JUDGE) for name in short], known)
+    figure = evaluate.draw_error_correlation([shortened(name, LONGEST_JUDGE) for name in short], correlations)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])

@@ -79,7 +79,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
     votes = scored.votes.rows(rows)
     names = list(votes.dataset_names)
     at = {name: i for i, name in enumerate(names)}
-    voted = scored.voted[rows]
+    has_votes = scored.voted[rows]
     marks = np.array(["-", "0", "1"])[votes.votes + 1]  # a character a judge, - where there is no vote
     return {
         "voters": list(votes.voter_names),
@@ -90,7 +90,7 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "p": _chances(scored.p[rows]),
         "low": _chances(scored.low[rows]),
         "high": _chances(scored.high[rows]),
-        "decided": [int(yes) if cast else None for yes, cast in zip(scored.decided[rows], voted, strict=True)],
+        "decided": [int(yes) if cast else None for yes, cast in zip(scored.decided[rows], has_votes, strict=True)],
         "sure": scored.sure[rows].astype(int).tolist(),
         "limit": _rounded(scored.threshold[rows]),
         "split": _rounded(disagreement(scored)[rows]),
@@ -161,9 +161,9 @@ class TextColumns:
     def values(self) -> dict[str, object]:
         """Return the columns; none where no item has a text."""
         texts = {"claim": self.claim, "source": self.source, "sources": list(self.sources)}
-        known = any(claim is not None for claim in self.claim)
+        has_claims = any(claim is not None for claim in self.claim)
         questions = {"question": self.question} if any(self.question) else {}
-        return {**(texts if known else {}), **questions, **({"said": self.said} if self.said else {})}
+        return {**(texts if has_claims else {}), **questions, **({"said": self.said} if self.said else {})}
 
 
 @dataclass(frozen=True)
@@ -237,13 +237,13 @@ def _sentences(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> It
         yield NO_TEXT
         return
     n = sum(claim is not None for claim in texts.claim)
-    judged = sum(any(set(entry) - {"reason", "grade"} for entry in details.values()) for details in texts.said.values())
+    count = sum(any(set(entry) - {"reason", "grade"} for entry in details.values()) for details in texts.said.values())
     if n:
         yield f"Texts in this file: {n:,} claims with their sources ({len(texts.sources):,} distinct)."
     else:
         yield "Texts in this file: no source and no claim; ids replace them."
-    if judged:
-        yield f"It has rationales or evidence of judges on {judged:,} items."
+    if count:
+        yield f"It has rationales or evidence of judges on {count:,} items."
     yield from result.notes
 
 
@@ -304,16 +304,16 @@ def _with_names(role: str, text: str, example: Example | None) -> str:
 def _passage(passage: Passage, example: Example | None) -> JsonObject:
     """Return a passage; where the text is known, its place in units of UTF-16, as scripts count."""
     values = {"text": _cut(passage.text), "verdict": passage.verdict, "about": passage.about}
-    known = {name: value for name, value in values.items() if value}
+    fields = {name: value for name, value in values.items() if value}
     text = None if example is None or passage.where is None else getattr(example, passage.where)
     if text is None or passage.start is None or passage.end is None:
-        return known
+        return fields
     if not 0 <= passage.start < passage.end <= min(len(text), LONGEST_TEXT):
-        return known
+        return fields
     places = (passage.start, passage.end)
     start, end = (len(text[:at].encode("utf-16-le", "surrogatepass")) // 2 for at in places)
-    known.pop("text", None)
-    return known | {"where": passage.where, "start": start, "end": end}
+    fields.pop("text", None)
+    return fields | {"where": passage.where, "start": start, "end": end}
 
 
 def _cut(text: str) -> str:

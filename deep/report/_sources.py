@@ -148,8 +148,8 @@ class ReportMaterial:
         """Return the datasets whose labels the model has seen: measured on them, it would look better than it is."""
         if self.model is None or self.scored is None:
             return ()
-        known = evaluate.labels_seen(self.model)
-        return tuple(name for name in self.scored.votes.dataset_names if name in known)
+        training_names = evaluate.labels_seen(self.model)
+        return tuple(name for name in self.scored.votes.dataset_names if name in training_names)
 
     @property
     def all_learned(self) -> bool:
@@ -183,20 +183,20 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None) -> Sco
 
     `prior` is the share of consistent items of each dataset, where it is known.
     """
-    known = None if prior is None else check_prior(prior)
+    own_prior = None if prior is None else check_prior(prior)
     n = len(votes.labels)
     columns = {name: np.full(n, np.nan) for name in ("p", "low", "high", "before", "threshold")}
     decided, sure, priors = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), {}
     for name, rows in evaluate.dataset_rows(votes):
         part = votes.rows(rows)
-        result = model.scores_of(part, prior=known, allow_mismatch=True, allow_missing=True)
+        result = model.scores_of(part, prior=own_prior, allow_mismatch=True, allow_missing=True)
         columns["p"][rows], columns["threshold"][rows] = result.p_consistent, result.threshold
         decided[rows] = result.decisions
         sure[rows] = result.sure & (part.votes != ABSTAIN).any(axis=1)
         columns["low"][rows], columns["high"][rows] = result.bounds
         columns["before"][rows] = result.p_uncalibrated
         priors[name] = result.share
-    how = BY_MODEL if known is None else BY_GIVEN
+    how = BY_MODEL if own_prior is None else BY_GIVEN
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
 
 
@@ -395,16 +395,16 @@ def _number(text: str) -> float:
 def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
     """Raise where a whole number is above what a figure holds; of the settings, a seed may be."""
     # Without recursion: nested lists of a file that was tampered with may be deeper than Python's stack.
-    left = [(name, value) for run in runs for name, value in run.items() if name != "settings"]
-    while left:
-        name, value = left.pop()
+    stack = [(name, value) for run in runs for name, value in run.items() if name != "settings"]
+    while stack:
+        name, value = stack.pop()
         if isinstance(value, int) and not abs(value) < MAX_NUMBER:
             raise InputError(
                 f"`RUN` must hold {MARKER} as deep wrote it. Got a whole number of {len(str(abs(value)))} digits for "
                 f"{name!r} in {str(path)!r}."
             )
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        left += [(name, part) for part in parts]
+        stack += [(name, part) for part in parts]
 
 
 def _labeled(votes: VoteMatrix, labels: LabelFiles) -> tuple[VoteMatrix, PeopleLabels | None]:
@@ -425,7 +425,7 @@ def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     )
 
 
-def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Known) -> ReportMaterial:
+def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, extras: Known) -> ReportMaterial:
     model = load(path)
     provenance = model.fit_report.get("provenance")
     simulated = isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
@@ -433,10 +433,10 @@ def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, known: Know
     if not tables:
         return material
     votes, people = _labeled(evaluate.votes_for(model, tables), labels)
-    votes = scores_for(model, votes, known.scores) if known.scores else votes
-    scored, failures = score_by(model, votes, known.prior), tuple(read_reasons(tables, votes))
+    votes = scores_for(model, votes, extras.scores) if extras.scores else votes
+    scored, failures = score_by(model, votes, extras.prior), tuple(read_reasons(tables, votes))
     material = replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
-    return replace(material, soft_tables=tuple(known.scores))
+    return replace(material, soft_tables=tuple(extras.scores))
 
 
 def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:

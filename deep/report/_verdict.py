@@ -75,9 +75,9 @@ def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
         for name, (decided, p, kind) in decisions.items():
             # A judge is measured on what it votes on, as the table of judges ranks it.
             at = rows[votes.votes[rows, votes.voter_names.index(name)] != ABSTAIN] if kind == "train" else rows
-            labels, called, known = votes.labels[at], decided[at], votes.labels[at] != ABSTAIN
+            labels, called, is_labeled = votes.labels[at], decided[at], votes.labels[at] != ABSTAIN
             # Balanced accuracy needs both classes.
-            if len(np.unique(labels[known])) < 2:
+            if len(np.unique(labels[is_labeled])) < 2:
                 continue
             own = None if p is None else p[at]
             documents = None if votes.document_ids is None else votes.document_ids[at]
@@ -118,8 +118,8 @@ def methods_chapter(
     title = "Every method, on held-out data" if elsewhere else "Every method"
     if not methods:
         return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
-    wanted = [i < MAX_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
-    shown = [method for method, is_wanted in zip(methods, wanted, strict=True) if is_wanted][::-1]
+    has_row = [i < MAX_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
+    shown = [method for method, is_wanted in zip(methods, has_row, strict=True) if is_wanted][::-1]
     rows = [
         evaluate.IntervalRow(shortened(m.name, MAX_LEN), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
     ]
@@ -209,9 +209,9 @@ def verdict_of(
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
     badges = tuple(_badges(material, methods, watch, n_labels))
     then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)
-    known = () if watch.drift is None or isinstance(watch.drift, str) else watch.drift.training_votes
+    training_names = () if watch.drift is None or isinstance(watch.drift, str) else watch.drift.training_votes
     # Where no label counts, the model has seen those that there are: here, or as it was fitted on these very votes.
-    learned = bool(scored.labeled.any() or {*known} & {*material.learned_from})
+    learned = bool(scored.labeled.any() or {*training_names} & {*material.learned_from})
     elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned or bool(material.learned_from)))
     n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
     by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
@@ -251,11 +251,11 @@ def _badges(
 ) -> Iterator[evaluate.Badge]:
     """Yield the tests: of labels against P, of P on labels, of the judges, and of where the votes are from."""
     tested = {name: result for name, result in watch.canaries.items() if not isinstance(result, str)}
-    seen = set(material.learned_from)
-    worst = min((result for name, result in tested.items() if name not in seen), key=lambda f: f.p_value, default=None)
+    names = set(material.learned_from)
+    worst = min((result for name, result in tested.items() if name not in names), key=lambda f: f.p_value, default=None)
     if worst is not None:
         # The worst of several datasets is looked at, so each is tested at its part of the level (Bonferroni).
-        alpha = model.SIGNIFICANCE / max(1, len(tested.keys() - seen))
+        alpha = model.SIGNIFICANCE / max(1, len(tested.keys() - names))
         yield evaluate.canary_badge(worst.n_labels, worst.p_value, alpha)
     method = ours(methods)
     if n_labels and method is not None:
@@ -283,11 +283,11 @@ def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[
     method = ours(methods)
     if method is None:
         return
-    n, known = len(method.by_dataset), "training" if learned else "OTHER"
+    n, kind = len(method.by_dataset), "training" if learned else "OTHER"
     loss, interval = method.mean("log_loss"), between(method.interval)
     parts = "each" if n > 1 else "parts of it"
     yield (
-        f"On {n} {known} dataset{'s' * (n > 1)}, with labels, {parts} left out in turn: balanced accuracy "
+        f"On {n} {kind} dataset{'s' * (n > 1)}, with labels, {parts} left out in turn: balanced accuracy "
         f"{in_percent(method.mean('balanced_accuracy'))} %"
         + (f" (95 % interval {interval})" if interval else "")
         + ("" if loss is None else f", log loss {loss:.3f} (a coin's is 0.693)")

@@ -95,21 +95,21 @@ def score_turns(turns: Sequence[Turn], flags: SentenceFlags, level: str, by: str
     (1.0, 0.5714285714285714)
     """
     rows = [
-        (sentence.kind, sentence.words if by == "words" else 1, bool(sentence.hallucinated(level)), judged)
+        (sentence.kind, sentence.words if by == "words" else 1, bool(sentence.hallucinated(level)), flag)
         for turn, in_turn in zip(turns, flags, strict=True)
-        for sentence, judged in zip(turn.sentences, in_turn, strict=True)
+        for sentence, flag in zip(turn.sentences, in_turn, strict=True)
         if sentence.kind != "irrelevant"
     ]
     scores = {}
     for part in PARTS:
-        chosen = [(n, gold, judged) for kind, n, gold, judged in rows if part in ("overall", kind)]
-        known = [(n, gold, judged) for n, gold, judged in chosen if judged is not None]
+        part_rows = [(n, gold, flag) for kind, n, gold, flag in rows if part in ("overall", kind)]
+        decided_rows = [(n, gold, flag) for n, gold, flag in part_rows if flag is not None]
         scores[part] = Score(
-            decided=sum(n for n, _, _ in known),
-            labeled=sum(n for n, gold, _ in known if gold),
-            detected=sum(n for n, _, judged in known if judged),
-            right=sum(n for n, gold, judged in known if gold and judged),
-            open=sum(n for n, _, judged in chosen if judged is None),
+            decided=sum(n for n, _, _ in decided_rows),
+            labeled=sum(n for n, gold, _ in decided_rows if gold),
+            detected=sum(n for n, _, flag in decided_rows if flag),
+            right=sum(n for n, gold, flag in decided_rows if gold and flag),
+            open=sum(n for n, _, flag in part_rows if flag is None),
         )
     return scores
 
@@ -117,8 +117,8 @@ def score_turns(turns: Sequence[Turn], flags: SentenceFlags, level: str, by: str
 def macro(scores: dict[str, Score]) -> float | None:
     """Return the mean of the F1 of factual and of cognitive statements; None where one is not defined."""
     values = [scores[part].f1 for part in ("factual", "cognitive")]
-    known = [value for value in values if value is not None]
-    return sum(known) / 2 if len(known) == 2 else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / 2 if len(numbers) == 2 else None
 
 
 COLUMNS = ("item_id", "protocol", "annotator", "label")
@@ -287,11 +287,11 @@ def _measures(score: Score) -> JsonObject:
 def tier_table(turns: Sequence[Turn], methods: Sequence[Method]) -> pd.DataFrame:
     """Verdicts of the tiered judges by published verdict: a row for each pair that occurs, with its sentences."""
     rows = [
-        {"method": method.title, "published": gold.verdict, "judged": judged.verdict or "undecided"}
+        {"method": method.title, "published": gold.verdict, "judged": label.verdict or "undecided"}
         for method in methods
         if method.verdicts is not None
         for turn, verdicts in zip(turns, method.verdicts, strict=True)
-        for gold, judged in zip(turn.sentences, verdicts, strict=True)
+        for gold, label in zip(turn.sentences, verdicts, strict=True)
     ]
     if not rows:
         return pd.DataFrame()
@@ -310,7 +310,7 @@ def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Ite
     yield PUBLISHED, [[(s.kind, s.hallucinated(level)) for s in turn.sentences] for turn in turns]
     for method in methods:
         if method.verdicts is not None:
-            kinds = [[judged.kind for judged in verdicts] for verdicts in method.verdicts]
+            kinds = [[label.kind for label in verdicts] for verdicts in method.verdicts]
             pairs = zip(kinds, method.found, strict=True)
             yield method.title, [list(zip(kind, result, strict=True)) for kind, result in pairs]
 
@@ -346,8 +346,8 @@ def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str)
 def _rate(statements: Sequence[Labeled], n_turns: int) -> JsonObject:
     row: JsonObject = {}
     for kind in ("factual", "cognitive"):
-        result = [bad for named, bad in statements if named == kind and bad is not None]
-        row[kind] = sum(named == kind for named, _ in statements)
+        result = [bad for name, bad in statements if name == kind and bad is not None]
+        row[kind] = sum(name == kind for name, _ in statements)
         row[f"{kind} per turn"] = row[kind] / n_turns
         row[f"{kind} hallucinated"] = sum(result)
         row[f"{kind} hallucination rate"] = sum(result) / len(result) if result else None
@@ -374,10 +374,10 @@ def shares(origins: Iterable[Origin]) -> Iterator[JsonObject]:
 
 def sentences(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> pd.DataFrame:
     """Every sentence with its published labels and what each method found: 1 hallucinated, 0 not, empty undecided."""
-    known = ("text", "words", "kind", "verdict")
+    fields = ("text", "words", "kind", "verdict")
     every = [(turn.turn_id, i, s) for turn in turns for i, s in enumerate(turn.sentences)]
-    rows = [(name, i, *(getattr(s, of) for of in known), int(bool(s.hallucinated(level)))) for name, i, s in every]
-    frame = pd.DataFrame(rows, columns=["turn_id", "position", *known, "hallucinated"])
+    rows = [(name, i, *(getattr(s, of) for of in fields), int(bool(s.hallucinated(level)))) for name, i, s in every]
+    frame = pd.DataFrame(rows, columns=["turn_id", "position", *fields, "hallucinated"])
     for method in methods:
         values = [value for result in method.found for value in result]
         frame[method.title] = pd.array([None if value is None else int(value) for value in values], dtype="Int8")
@@ -405,7 +405,7 @@ def results_of(turns: Sequence[Turn], by_unit: ByUnit) -> JsonObject:
 def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: Path) -> str:
     """Return the text that is printed at the end of a run."""
     counts = results["counts"]
-    lost = sum(method["unaligned"] for method in results["methods"])
+    n_unaligned = sum(method["unaligned"] for method in results["methods"])
     lines = [
         ", ".join(f"{n:,} {name}" for name, n in counts.items()),
         "",
@@ -416,7 +416,7 @@ def summary_text(results: JsonObject, frames: Mapping[str, pd.DataFrame], out: P
         *printed_text("cognibench", frames),
         f"{counts['untyped']:,} sentences without a type are left out.",
     ]
-    lines += [f"{lost:,} labels point at text that is not a sentence of its turn."] if lost else []
+    lines += [f"{n_unaligned:,} labels point at text that is not a sentence of its turn."] if n_unaligned else []
     return "\n".join([*lines, f"tables, figures and sentences.csv: in {out}", ""])
 
 

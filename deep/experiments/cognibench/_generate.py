@@ -104,9 +104,9 @@ def _question(topic: Topic, talk: Sequence[str], turns: int, asker: str) -> Ques
     prompt, number = _dialogues()["question"], len(talk) // 2 + 1
     aim = prompt["aims"]["first" if number == 1 else "last" if number == turns else "middle"]
     persona = _dialogues()["personas"][topic.persona]
-    known = {"persona": persona, "number": str(number), "turns": str(turns), "aim": aim}
+    texts = {"persona": persona, "number": str(number), "turns": str(turns), "aim": aim}
     parameters = {**prompt["parameters"], "model": asker}
-    messages = fenced_messages(prompt, _material(topic, talk), **known)
+    messages = fenced_messages(prompt, _material(topic, talk), **texts)
     return Question(step="user", messages=messages, parameters=parameters)
 
 
@@ -171,11 +171,11 @@ def _texts(path: Path) -> list[tuple[str, str]]:
     return list(result.items())
 
 
-def _rows(topic: Topic, said: Sequence[str], *, alone: bool) -> Iterator[JsonObject]:
+def _rows(topic: Topic, talk: Sequence[str], *, alone: bool) -> Iterator[JsonObject]:
     """Yield the turns of a dialogue as examples, in the form of the published ones."""
     dialogue = topic.text_id if alone else f"{topic.text_id}/{topic.llm}"
-    for number in range(len(said) // 2):
-        source = f"{topic.text.strip()}\n\n{_history(said[: 2 * number + 1])}"
+    for number in range(len(talk) // 2):
+        source = f"{topic.text.strip()}\n\n{_history(talk[: 2 * number + 1])}"
         identity = {"example_id": f"{dialogue}_{number}", "dataset": "cognibench-generated", "document_id": dialogue}
-        row = {"source": source, "claim": said[2 * number + 1], **identity}
+        row = {"source": source, "claim": talk[2 * number + 1], **identity}
         yield {**row, "model": topic.llm, "persona": topic.persona}

@@ -249,8 +249,8 @@ def read_spans(entry: str, turns: Sequence[Turn]) -> list[Method]:
                 unaligned += [] if placed else [f"{turn_id}, {span!r}"]
     if not result:
         raise InputError(f"`spans` must have rows of the turns that are measured. Got none in {place!r}.")
-    judged = [_touched(turn, result.get(turn.turn_id)) for turn in turns]
-    return [Method("spans", name or path.stem, "", judged, unaligned=tuple(unaligned))]
+    flags = [_touched(turn, result.get(turn.turn_id)) for turn in turns]
+    return [Method("spans", name or path.stem, "", flags, unaligned=tuple(unaligned))]
 
 
 def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
@@ -271,9 +271,9 @@ def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
     for voter, of_turns in spans.items():
         if any(of_turns.values()):
             cast = votes.votes[:, votes.voter_names.index(voter)]
-            known = {turn: some for turn, some in of_turns.items() if cast[row_of[turn]] != ABSTAIN}
-            judged = [_touched(turn, known.get(turn.turn_id)) for turn in turns]
-            methods.append(Method("spans", name or voter, voter if name else "", judged))
+            with_vote = {turn: some for turn, some in of_turns.items() if cast[row_of[turn]] != ABSTAIN}
+            flags = [_touched(turn, with_vote.get(turn.turn_id)) for turn in turns]
+            methods.append(Method("spans", name or voter, voter if name else "", flags))
     if not methods:
         raise InputError(
             f"`spans` must have a voter that points at parts of a response. Got none in {place!r}. "

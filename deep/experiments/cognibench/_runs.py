@@ -161,24 +161,24 @@ def _measured(run: str, method: str | None) -> JsonObject:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"`points` must be folders of runs. Got {str(Path(run))!r}: {reason}.") from None
     methods = results.get("methods", []) if isinstance(results, dict) else []
-    chosen = [m for m in methods if (m["group"] == "direct" if method is None else m["method"] == method)]
-    if len(chosen) != 1:
-        known = ", ".join(m["method"] for m in methods) or "none"
-        raise InputError(f"`method` must be one method of {run!r}: {known}. Got {method!r}.")
-    parts = chosen[0]["parts"]
-    result = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": chosen[0]["macro_f1"]}
+    matches = [m for m in methods if (m["group"] == "direct" if method is None else m["method"] == method)]
+    if len(matches) != 1:
+        names = ", ".join(m["method"] for m in methods) or "none"
+        raise InputError(f"`method` must be one method of {run!r}: {names}. Got {method!r}.")
+    parts = matches[0]["parts"]
+    result = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": matches[0]["macro_f1"]}
     if not all(value is None or 0 <= value <= 1 for value in result.values()):
         raise TypeError(result)
-    return {"method": chosen[0]["method"], **result}
+    return {"method": matches[0]["method"], **result}
 
 
 def _fit(points: Sequence[JsonObject], part: str) -> tuple[float, float] | None:
     """Return the intercept and the slope of F1 on the logarithm of the size, by least squares; None of one size."""
-    known = [row for row in points if row[part] is not None]
-    if len({row["training chats"] for row in known}) < 2:
+    rows = [row for row in points if row[part] is not None]
+    if len({row["training chats"] for row in rows}) < 2:
         return None
-    sizes = np.log10([float(row["training chats"]) for row in known])
-    slope, low = np.polyfit(sizes, [float(row[part]) for row in known], 1)
+    sizes = np.log10([float(row["training chats"]) for row in rows])
+    slope, low = np.polyfit(sizes, [float(row[part]) for row in rows], 1)
     return float(low), float(slope)
 
 
@@ -258,8 +258,8 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[Turn], settings: Jso
     result = int(table["factual hallucinated"].sum() + table["cognitive hallucinated"].sum())
     suspect = f"{result:,} of {decided:,} decided sentences are called hallucinated."
     trust = f"These labels are a judge's: {n - decided:,} sentences are undecided, and no person has seen any."
-    judged = f"{len(turns):,} turns, {n:,} sentences, labeled by {settings['judge']}."
-    verdict = DatasetVerdict(judged, suspect, trust, "label 30 of these sentences by hand, and compare", picture=name)
+    basis = f"{len(turns):,} turns, {n:,} sentences, labeled by {settings['judge']}."
+    verdict = DatasetVerdict(basis, suspect, trust, "label 30 of these sentences by hand, and compare", picture=name)
     results = {
         **settings,
         "level": args.level,
@@ -290,17 +290,17 @@ def export(args: argparse.Namespace) -> int:
     out = check_out(args.out, [".jsonl"])
     every = _read(args)
     turns = turns_of_split(every, args)
-    answered = [(turn.turn_id, (turn.source, turn.response, bad)) for turn, bad in complete(turns, args.level)]
-    if not answered:
+    answers = [(turn.turn_id, (turn.source, turn.response, bad)) for turn, bad in complete(turns, args.level)]
+    if not answers:
         raise InputError(f"`level` must leave a turn whose sentences are all decided. Got none in {len(turns)}.")
     lines = []
-    files = _files(out, answered, args.sizes)
+    files = _files(out, answers, args.sizes)
     with whole_files({str(path): path for path in files}) as partial:
         for path, some in files.items():
             write_json_lines(partial[str(path)], chats(pair for _, pair in some))
             lines.append(f"{len(some):,} chats: in {path}")
-    left = len(turns) - len(answered)
-    lines += [f"{left:,} turns left out, with a sentence that the judge left undecided"] if left else []
+    n_open = len(turns) - len(answers)
+    lines += [f"{n_open:,} turns left out, with a sentence that the judge left undecided"] if n_open else []
     rest = len(every) - len(turns)
     lines += [f"{rest:,} turns of other dialogues are left for --split test"] if rest and args.split == "train" else []
     sys.stdout.write("\n".join([*lines, ""]))
@@ -319,13 +319,13 @@ def _read(args: argparse.Namespace) -> Sequence[Turn]:
 
 
 def _files(
-    out: Path, answered: list[tuple[str, Answered]], sizes: Sequence[str]
+    out: Path, answers: list[tuple[str, Answered]], sizes: Sequence[str]
 ) -> dict[Path, list[tuple[str, Answered]]]:
     """Return the turns of each file; those of a smaller size are among those of a larger one."""
-    wrong = [size for size in sizes if not size.isdecimal() or not 1 <= int(size) <= len(answered)]
+    wrong = [size for size in sizes if not size.isdecimal() or not 1 <= int(size) <= len(answers)]
     if wrong:
-        raise InputError(f"`sizes` must be whole numbers from 1 to {len(answered)}. Got {wrong[0]!r}.")
+        raise InputError(f"`sizes` must be whole numbers from 1 to {len(answers)}. Got {wrong[0]!r}.")
     if not sizes:
-        return {out: answered}
-    shuffled = sorted(answered, key=lambda pair: sha256(pair[0].encode()).digest())
+        return {out: answers}
+    shuffled = sorted(answers, key=lambda pair: sha256(pair[0].encode()).digest())
     return {out.with_stem(f"{out.stem}-{size}"): shuffled[: int(size)] for size in sizes}

@@ -224,8 +224,8 @@ def in_split(dialogue_id: str, split: str, share: float, seed: int) -> bool:
     >>> [in_split("7_en", split, 0.2, 0) for split in ("all", "train", "test")]
     [True, True, False]
     """
-    drawn = int.from_bytes(sha256(f"{seed} {dialogue_id}".encode()).digest()[:8]) / 2**64
-    return split == "all" or (drawn < share) == (split == "test")
+    quantile = int.from_bytes(sha256(f"{seed} {dialogue_id}".encode()).digest()[:8]) / 2**64
+    return split == "all" or (quantile < share) == (split == "test")
 
 
 def turns_of_split(turns: Iterable[Turn], args: argparse.Namespace) -> list[Turn]:
@@ -238,13 +238,13 @@ def turns_of_split(turns: Iterable[Turn], args: argparse.Namespace) -> list[Turn
     """
     if not 0 < args.test_share < 1:
         raise InputError(f"`test_share` must lie in (0, 1). Got {args.test_share!r}.")
-    chosen = [turn for turn in turns if in_split(turn.dialogue_id, args.split, args.test_share, args.split_seed)]
-    if not chosen:
+    result = [turn for turn in turns if in_split(turn.dialogue_id, args.split, args.test_share, args.split_seed)]
+    if not result:
         raise InputError(
             f"`split` must have at least one turn. Got none in {args.split!r}. Take another --test-share or "
             "--split-seed, or --split all."
         )
-    return chosen
+    return result
 
 
 # Source, response and its hallucinated sentences.
@@ -323,14 +323,14 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[T
     """
     details = [d for d in read_judgments(votes) if parse_voter(d.voter).name.partition(":")[0] in JUDGES]
     voters = list(dict.fromkeys(detail.voter for detail in details))
-    chosen = voter if voter is not None else voters[0] if len(voters) == 1 else None
-    if chosen not in voters:
-        known = ", ".join(voters) or "none"
+    judge = voter if voter is not None else voters[0] if len(voters) == 1 else None
+    if judge not in voters:
+        names = ", ".join(voters) or "none"
         raise InputError(
-            f"`voter` must be one judge of sentences ({', '.join(JUDGES)}) whose labels lie beside the votes: {known}. "
+            f"`voter` must be one judge of sentences ({', '.join(JUDGES)}) whose labels lie beside the votes: {names}. "
             f"Got {voter!r}."
         )
-    labels = {(d.dataset, d.item_id): d for d in details if d.voter == chosen}
+    labels = {(d.dataset, d.item_id): d for d in details if d.voter == judge}
     turns = []
     for example in read_examples(examples):
         detail = labels.get((example.dataset or "", example.example_id))
@@ -381,7 +381,7 @@ def classified(turns: Iterable[Turn], published: Sequence[Turn]) -> list[list[st
     list of list of str, or None
         None where some classifier would have nothing to tell apart: too few published dialogues of both types.
     """
-    known = {turn.dialogue_id for turn in published}
+    training_ids = {turn.dialogue_id for turn in published}
 
     @cache
     def classifier(fold: int | None) -> Any:
@@ -391,7 +391,7 @@ def classified(turns: Iterable[Turn], published: Sequence[Turn]) -> list[list[st
 
     result = []
     for turn in turns:
-        model = classifier(_fold(turn.dialogue_id) if turn.dialogue_id in known else None)
+        model = classifier(_fold(turn.dialogue_id) if turn.dialogue_id in training_ids else None)
         if model is None:
             return None
         result.append([str(kind) for kind in model.predict(turn.texts)] if turn.texts else [])
@@ -409,5 +409,5 @@ def accuracy_of(kinds: Sequence[Sequence[str]], turns: Sequence[Turn]) -> float 
         for kind, sentence in zip(of_turn, turn.sentences, strict=True):
             if sentence.kind in right:
                 right[sentence.kind].append(kind == sentence.kind)
-    shares = [sum(told) / len(told) for told in right.values() if told]
+    shares = [sum(hits) / len(hits) for hits in right.values() if hits]
     return sum(shares) / 2 if len(shares) == 2 else None

@@ -153,9 +153,9 @@ def _plan(args: argparse.Namespace) -> "Plan":
     prompts = judges_of("prompt", _prompts(args), sampling) if models else []
     # The file that the authors publish is read as it is.
     published = Path(args.data).name == PUBLISHED and not console.column_map(args)
-    named = argparse.Namespace(**vars(args) | PUBLISHED_COLUMNS) if published else args
+    arguments = argparse.Namespace(**vars(args) | PUBLISHED_COLUMNS) if published else args
     return Plan(
-        examples=console.examples_from(named, args.data),
+        examples=console.examples_from(arguments, args.data),
         columns=planned_voters(prompts, models),
         endpoint=console.endpoint_of(args) if models else "",
     )
@@ -239,14 +239,14 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     }
     text = _fect_report.report(summary, runs, repeats, counts, printed)
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}
-    drawn = _fect_report.draw(summary, args.reasoning)
+    pictures = _fect_report.draw(summary, args.reasoning)
     if printed is not None:
         figures = _fect_report.draw(printed, published["reasoning"])
-        drawn |= {f"{name}-printed": figure for name, figure in figures.items()}
+        pictures |= {f"{name}-printed": figure for name, figure in figures.items()}
 
     def write_frames(folder: Path) -> None:
         for name, frame in (frames | _fect_report.frames_of(summary, printed)).items():
             plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
 
-    study.publish(args, verdict, results, text, figures=drawn, more=write_frames)
+    study.publish(args, verdict, results, text, figures=pictures, more=write_frames)

@@ -68,24 +68,24 @@ def given_verdicts(
     InputError
         A file cannot be read, holds none of the examples, or lacks a voter of a model.
     """
-    known = list(examples)
-    tables = [_aligned(read_votes(path), known, path) for path in votes]
-    made = ask(examples, judges) if judges else None
+    items = list(examples)
+    tables = [_aligned(read_votes(path), items, path) for path in votes]
+    answers = ask(examples, judges) if judges else None
     runs: Counter[tuple[str, str]] = Counter()
-    for table in [*tables, *([made] if made is not None else [])]:
+    for table in [*tables, *([answers] if answers is not None else [])]:
         for column, voter in enumerate(table.voter_names):
-            yield from _rows(known, table.votes[:, column], *_place(voter, names), runs)
-    joined = [_beside(table, made) for table in tables] or ([made] if made is not None else [])
-    for table in joined if ensemblers else ():
+            yield from _rows(items, table.votes[:, column], *_place(voter, names), runs)
+    wide_tables = [_beside(table, answers) for table in tables] or ([answers] if answers is not None else [])
+    for table in wide_tables if ensemblers else ():
         combined = ensemble_votes(table, ensemblers)
         for column, ensemble in enumerate(combined.voter_names):
-            yield from _rows(known, combined.votes[:, column], ensemble, NO_PROMPT, runs)
+            yield from _rows(items, combined.votes[:, column], ensemble, NO_PROMPT, runs)
     fitted = {Path(path).stem: load(path) for path in models}
     for name, model in fitted.items():
-        for table in _tables_of(model, name, joined, examples):
+        for table in _tables_of(model, name, wide_tables, examples):
             decided = model_votes(model, table)
             for column, rule in enumerate(decided.voter_names):
-                yield from _rows(known, decided.votes[:, column], name, rule, runs)
+                yield from _rows(items, decided.votes[:, column], name, rule, runs)
 
 
 def _aligned(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteMatrix:
@@ -106,14 +106,14 @@ def _aligned(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteM
     )
 
 
-def _tables_of(model: "Model", name: str, joined: Sequence[VoteMatrix], examples: "Examples") -> list[VoteMatrix]:
+def _tables_of(model: "Model", name: str, tables: Sequence[VoteMatrix], examples: "Examples") -> list[VoteMatrix]:
     """Return the tables that hold the voters of a model, one a run."""
-    holding = [table for table in joined if set(model.voter_names) <= set(table.voter_names)]
+    holding = [table for table in tables if set(model.voter_names) <= set(table.voter_names)]
     if holding:
         return holding
     finder = Finder()
     if any(voter.version is None for voter in model.voters) or finder.plan(model, examples, str).asks:
-        missing = [voter for voter in model.voter_names if not any(voter in table.voter_names for table in joined)]
+        missing = [voter for voter in model.voter_names if not any(voter in table.voter_names for table in tables)]
         raise InputError(
             f"`model_file` must have its voters in `votes`. Got none of {missing[0]!r} for {name!r}. "
             "Ask its judges first, as by `deep ask`, and give the file with --votes."
@@ -237,10 +237,10 @@ def pick_best(summary: pd.DataFrame, metric: str) -> JsonObject:
 
     A judge that votes on less than `LEAST_COVERAGE` of the claims is measured on others than the rest, and is no best.
     """
-    known = summary["mean"].notna() & (summary["coverage"] >= LEAST_COVERAGE)
-    chosen = summary[(summary["metric"] == metric) & known].copy()
-    chosen["mean"] = chosen["mean"].round(2)
-    ranked = chosen.sort_values(["mean", "sd"], ascending=[False, True], kind="stable", na_position="last")
+    is_complete = summary["mean"].notna() & (summary["coverage"] >= LEAST_COVERAGE)
+    rows = summary[(summary["metric"] == metric) & is_complete].copy()
+    rows["mean"] = rows["mean"].round(2)
+    ranked = rows.sort_values(["mean", "sd"], ascending=[False, True], kind="stable", na_position="last")
     return dict(ranked.drop_duplicates("prompt").set_index("prompt")["model"])
 
 
@@ -255,8 +255,8 @@ def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
         vote is the same; ``no_vote``, the verdicts without a vote.
     """
     rows = []
-    for (model, prompt), chosen in verdicts.groupby(JUDGE, sort=False):
-        votes = chosen.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
+    for (model, prompt), judge_runs in verdicts.groupby(JUDGE, sort=False):
+        votes = judge_runs.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
         repeated = votes[(votes >= 0).sum(axis=1) > 1]
         flipped = (repeated == 0).any(axis=1) & (repeated == 1).any(axis=1)
         rows.append(
@@ -291,12 +291,12 @@ def printed_summary() -> pd.DataFrame:
     >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
     (62, 0.86, ['o1', '3d-ttc'])
     """
-    stored = packaged(__package__, "published.json")
+    document = packaged(__package__, "published.json")
     rows = [
-        (model, prompt, metric, *cell, stored["n_runs"])
+        (model, prompt, metric, *cell, document["n_runs"])
         for metric in METRICS
-        for model, cells in stored[metric].items()
-        for prompt, cell in zip(stored["prompts"], cells, strict=True)
+        for model, cells in document[metric].items()
+        for prompt, cell in zip(document["prompts"], cells, strict=True)
         if cell is not None
     ]
     frame = pd.DataFrame(rows, columns=[*JUDGE, "metric", "mean", "sd", "n_runs"])
@@ -316,13 +316,13 @@ TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 
 def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFrame:
     """Return one table in the paper's layout: a row a model, a column a prompt, mean ± standard deviation."""
-    chosen = summary[summary["metric"] == metric]
+    rows = summary[summary["metric"] == metric]
     over_all = summary[(summary["metric"] == "f1_all") & (metric == "f1")].set_index(JUDGE)["mean"].to_dict()
     wide = _wide(
-        chosen,
+        rows,
         [
             f"{_cell(mean, sd)}{_covered(coverage, over_all.get((model, prompt)))}"
-            for model, prompt, mean, sd, coverage in chosen[[*JUDGE, "mean", "sd", "coverage"]].to_numpy().tolist()
+            for model, prompt, mean, sd, coverage in rows[[*JUDGE, "mean", "sd", "coverage"]].to_numpy().tolist()
         ],
     )
     for prompt, model in pick_best(summary, metric).items() if bold else ():
@@ -332,17 +332,17 @@ def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFr
 
 def _intervals(summary: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the means and 95 % t-intervals that the figure of a metric shows."""
-    chosen = summary[summary["metric"] == metric]
+    rows = summary[summary["metric"] == metric]
     text = []
-    for mean, low, high in chosen[["mean", "low", "high"]].itertuples(index=False):
+    for mean, low, high in rows[["mean", "low", "high"]].itertuples(index=False):
         bounds = "" if np.isnan(low) else f" ({low:.3f} to {high:.3f})"
         text.append("-" if np.isnan(mean) else f"{mean:.3f}{bounds}")
-    return _wide(chosen, text)
+    return _wide(rows, text)
 
 
-def _wide(chosen: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
-    wide = chosen.assign(text=text).pivot(index="model", columns="prompt", values="text")
-    return wide.loc[list(dict.fromkeys(chosen["model"])), list(dict.fromkeys(chosen["prompt"]))].fillna("-")
+def _wide(rows: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
+    wide = rows.assign(text=text).pivot(index="model", columns="prompt", values="text")
+    return wide.loc[list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["prompt"]))].fillna("-")
 
 
 def _cell(mean: float, sd: float) -> str:
@@ -406,10 +406,10 @@ def _consistency_cells(repeats: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without_a_vote(runs: pd.DataFrame) -> str:
-    lost, lost_nonfactual = int(runs["no_vote"].sum()), int(runs["no_vote_nonfactual"].sum())
-    if not lost:
+    n_missing, lost_nonfactual = int(runs["no_vote"].sum()), int(runs["no_vote_nonfactual"].sum())
+    if not n_missing:
         return "Every item has a vote in every run."
-    count = f"{lost} verdicts are without a vote ({lost_nonfactual} on non-factual claims)"
+    count = f"{n_missing} verdicts are without a vote ({lost_nonfactual} on non-factual claims)"
     return f"{count}; they count only in F1 over all."
 
 
@@ -432,8 +432,8 @@ def verdict_of(summary: pd.DataFrame, counts: Mapping[str, int], votes: Sequence
         suspect = f"{of}; {name} finds them best, F1 {best['mean']:.2f} ({runs}), of {len(able)} judges."
     then = "fit one model on the votes of all judges, which weighs them and gives P"
     command = f"deep fit {' '.join(map(quote, votes))} --out model.json" if votes else ""
-    judged = f"{counts['items']:,} claims with labels, {len(f1)} judges."
-    return DatasetVerdict(judged, suspect, trust, then, command, picture=f"figure-{FIGURES['f1']}-f1")
+    basis = f"{counts['items']:,} claims with labels, {len(f1)} judges."
+    return DatasetVerdict(basis, suspect, trust, then, command, picture=f"figure-{FIGURES['f1']}-f1")
 
 
 def draw(summary: pd.DataFrame, reasoning: Sequence[str] = ()) -> dict[str, "Figure"]:
@@ -442,26 +442,26 @@ def draw(summary: pd.DataFrame, reasoning: Sequence[str] = ()) -> dict[str, "Fig
     Judges that vote on less than `LEAST_COVERAGE` of the claims are measured on others, and are not drawn.
     """
     able = summary[(summary["coverage"] >= LEAST_COVERAGE) & summary["mean"].notna()]
-    chosen = {metric: able[able["metric"] == metric] for metric in FIGURES}
-    return {f"figure-{FIGURES[m]}-{m}": _figure(rows, m, reasoning) for m, rows in chosen.items() if len(rows)}
+    by_metric = {metric: able[able["metric"] == metric] for metric in FIGURES}
+    return {f"figure-{FIGURES[m]}-{m}": _figure(rows, m, reasoning) for m, rows in by_metric.items() if len(rows)}
 
 
-def _figure(chosen: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":
-    prompts = list(dict.fromkeys(chosen["prompt"]))
-    ordered = chosen.assign(above=chosen["model"].isin(reasoning)).sort_values(["above", "mean"], kind="stable")
+def _figure(rows: pd.DataFrame, metric: str, reasoning: Sequence[str]) -> "Figure":
+    prompts = list(dict.fromkeys(rows["prompt"]))
+    ordered = rows.assign(above=rows["model"].isin(reasoning)).sort_values(["above", "mean"], kind="stable")
     models = list(ordered.drop_duplicates("model", keep="last")["model"])
     figure = new_figure(7.0, 1.4 + 0.3 * len(models), constrained=True)
     ax = figure.subplots()
     plain_grid(ax)
     for i, prompt in enumerate(prompts):
-        result = chosen[chosen["prompt"] == prompt].set_index("model").reindex(models)
+        result = rows[rows["prompt"] == prompt].set_index("model").reindex(models)
         half = (result["high"] - result["mean"]).fillna(0.0)
         places = np.arange(len(models)) + 0.12 * (i - (len(prompts) - 1) / 2)
         style: JsonObject = {"fmt": "o", "ms": 4, "capsize": 3, "color": COLORS[i % len(COLORS)]}
         ax.errorbar(result["mean"], places, xerr=half, label=prompt, **style)
     names = [f"{model} (reasoning)" if model in reasoning else model for model in models]
     ax.set_yticks(range(len(models)), names, fontsize=9)
-    ax.axvline(chosen["mean"].max(), ls="--", lw=1, color=GRAY)
+    ax.axvline(rows["mean"].max(), ls="--", lw=1, color=GRAY)
     label = f"{TITLES[metric]} of the non-factual class, mean and 95 % interval over runs; the best dashed"
     ax.set(xlabel=label, xlim=(-0.02, 1.02), ylim=(-0.6, len(models) - 0.4))
     figure.legend(fontsize=9, loc="outside upper center", ncols=4, frameon=False)
@@ -519,18 +519,18 @@ def ensemble_votes(votes: VoteMatrix, names: Sequence[str]) -> VoteMatrix:
     (('MajorityLabelVoter of 3',), [1, 0, -1])
     """
     label_free = [name for name in ENSEMBLER_NAMES if not ENSEMBLERS[name].uses_labels]
-    chosen = [check_choice(name, label_free, "ensembler") for name in names]
+    ensemblers = [check_choice(name, label_free, "ensembler") for name in names]
     k = len(votes.voter_names)
     if k < 2:
         raise InputError(f"`votes` must have at least two voters for `ensembler`. Got {k}.")
-    decided: Votes = np.full((len(votes.votes), len(chosen)), ABSTAIN, dtype=np.int8)
+    decided: Votes = np.full((len(votes.votes), len(ensemblers)), ABSTAIN, dtype=np.int8)
     for name in votes.dataset_names:
         rows = np.flatnonzero((votes.datasets == name) & (votes.votes != ABSTAIN).any(axis=1))
-        for column, ensembler in enumerate(chosen if len(rows) else ()):
+        for column, ensembler in enumerate(ensemblers if len(rows) else ()):
             # A judge without a vote in this dataset has no rates to learn.
             cast = votes.votes[rows][:, (votes.votes[rows] != ABSTAIN).any(axis=0)]
             p = ENSEMBLERS[ensembler]().fit(cast).predict_proba(cast)[:, 1]
             decided[rows, column] = np.where(np.abs(p - 0.5) < 1e-12, ABSTAIN, p > 0.5)
     return votes.with_columns(
-        votes=decided, voter_names=tuple(f"{name} of {k}" for name in chosen), scales=None, answers=None
+        votes=decided, voter_names=tuple(f"{name} of {k}" for name in ensemblers), scales=None, answers=None
     )

@@ -225,8 +225,8 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
         yield console.NOTICE
     if (folder / "seeds-spread.md").is_file():
         yield from console.plain_tables((folder / "seeds-spread.md").read_text(encoding="utf-8"))
-    written = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
-    yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}: {written}"
+    files = ", ".join(sorted(path.name + "/" * path.is_dir() for path in folder.iterdir()))
+    yield f"{results['seconds']['total']:.1f} s. Everything is in {folder}: {files}"
     yield report.report_line(folder)
 
 
@@ -265,13 +265,13 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     try:
         with console.progress_bars() as progress:
-            found = run_all(settings, tests, votes, scores, origin, progress)
-            seeds = {settings.random_state: [result.results for result in found]}
+            outputs = run_all(settings, tests, votes, scores, origin, progress)
+            seeds = {settings.random_state: [result.results for result in outputs]}
             for seed in range(settings.random_state + 1, settings.random_state + args.seeds):
                 again = datasets.simulate_votes(seed) if origin == console.SIMULATED else votes
                 seed_votes = again.rows(np.isin(again.datasets, votes.dataset_names))
-                drawn = run_all(replace(settings, random_state=seed), tests, seed_votes, scores, origin, progress)
-                seeds[seed] = [result.results for result in drawn]
+                repeats = run_all(replace(settings, random_state=seed), tests, seed_votes, scores, origin, progress)
+                seeds[seed] = [result.results for result in repeats]
             studied = None
             if few is not None:
                 mapper = console.parallel_map(settings.n_jobs, progress, "few")
@@ -280,23 +280,23 @@ def run(args: argparse.Namespace) -> int:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
     answer = {} if few is None else {"few": studied, "verdict": few.few_verdict(studied).as_dict()}
-    results = _whole(args, found, time.perf_counter() - started) | answer
+    results = _whole(args, outputs, time.perf_counter() - started) | answer
     with report.reported_folder(folder) as scratch:
         if few is not None:
             few.write_few(studied, scratch)
         write_results(scratch, results)
         write_held_out(votes, tests, scratch / "votes.parquet")
-        write_scores(found, scratch / "scores.parquet", origin)
+        write_scores(outputs, scratch / "scores.parquet", origin)
         if args.seeds > 1:
             for name, title, table in seed_tables(seeds):
                 evaluate.write_table(scratch, name, table, title)
         if settings.all_chains:
-            write_chains(found, scratch / "chains.parquet", origin)
-        runs = [result.results for result in found]
+            write_chains(outputs, scratch / "chains.parquet", origin)
+        runs = [result.results for result in outputs]
         loo.write_tables(runs, scratch / "tables", votes=origin)
         encoder_figures, moves = loo.encoder_parts(args, votes, scores, runs)
         for name, table in moves.items():
             evaluate.write_table(scratch / "tables", name, table, loo.MOVES)
-        loo.write_figures(found, scratch / "figures", encoders=encoder_figures, simulated=origin == console.SIMULATED)
+        loo.write_figures(outputs, scratch / "figures", encoders=encoder_figures, simulated=origin == console.SIMULATED)
     console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

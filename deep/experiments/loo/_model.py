@@ -182,20 +182,20 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
     options : LooOptions
         Its recipe, and the bins, resamples and seed of the metrics are used.
     """
-    chosen = cast("dict[str, Any]", fitted.fit_report["chosen"])
-    params = chosen.get("params") or {name: chosen[name] for name in ("weights", "members") if name in chosen}
+    recipe = cast("dict[str, Any]", fitted.fit_report["chosen"])
+    params = recipe.get("params") or {name: recipe[name] for name in ("weights", "members") if name in recipe}
     # The scores on training data; of the average those on datasets left out.
-    inner = chosen.get("inner", cast("dict[str, Any]", fitted.fit_report["left_out_scores"])["mean"])
+    inner = recipe.get("inner", cast("dict[str, Any]", fitted.fit_report["left_out_scores"])["mean"])
     prior = scores.prior
     return {
         "recipe": options.own_recipe,
-        "ensembler": chosen["ensembler"],
+        "ensembler": recipe["ensembler"],
         "params": params,
         "n_prompts": len(fitted.voters),
-        "selector": chosen.get("selector", "all"),
+        "selector": recipe.get("selector", "all"),
         "prompts": list(fitted.voter_names),
         "scorers": list(fitted.score_names),
-        "calibrator": chosen.get("calibrator", LEARNED_PRIOR),
+        "calibrator": recipe.get("calibrator", LEARNED_PRIOR),
         **decision_metrics(
             test.labels, scores.p_consistent, scores.decisions, counts=None, documents=None, **options.resampling
         ),

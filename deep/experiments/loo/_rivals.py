@@ -91,8 +91,8 @@ def with_scores(split: HoldOut, scores: ScoreTable | None) -> tuple[VoteMatrix, 
     train = split.train.with_answers(scores.scores[split.train_rows], scores.score_names)
     assert train.scales is not None  # scores are no votes
     scales = dict(zip(train.voter_names, train.scales, strict=True))
-    known = {name: scales[name] for name in scores.score_names}
-    return train, split.test.with_answers(scores.scores[split.test_rows], scores.score_names, known)
+    own_scales = {name: scales[name] for name in scores.score_names}
+    return train, split.test.with_answers(scores.scores[split.test_rows], scores.score_names, own_scales)
 
 
 def _fit_and_score(
@@ -164,8 +164,8 @@ def best_threshold(scores: Floats, y: Labels, w: Floats, *, share: float = 0.5) 
     >>> best_threshold(np.array([0.1, 0.2, 0.8]), np.array([0, 0, 1], dtype=np.int8), np.ones(3))
     0.5
     """
-    known = ~np.isnan(scores)
-    scores, y, w = scores[known], y[known], w[known]
+    has_score = ~np.isnan(scores)
+    scores, y, w = scores[has_score], y[has_score], w[has_score]
     if len(np.unique(y)) < 2:
         return float("nan")
     values, position = np.unique(scores, return_inverse=True)

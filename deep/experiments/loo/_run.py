@@ -155,8 +155,8 @@ def leave_datasets_out(
     clock.lap("split")
     tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
     clock.lap("select")
-    named = split.name + (f" and {len(tests) - 1} others" if len(tests) > 1 else "")
-    outcomes = run_tasks(tasks, targets, settings, progress(named, max(1, len(tasks))))
+    title = split.name + (f" and {len(tests) - 1} others" if len(tests) > 1 else "")
+    outcomes = run_tasks(tasks, targets, settings, progress(title, max(1, len(tasks))))
     clock.lap("chains")
     for outcome in outcomes[0]:
         clock.ensemblers[outcome.ensembler] += outcome.seconds
@@ -246,8 +246,8 @@ def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: Loo
     Without a chain the row of the stack or the average is the table.
     """
     rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs] or [recommended]
-    known = [row for row in rows if row["balanced_accuracy"] is not None]
-    oracle = max(known, key=lambda row: row["balanced_accuracy"], default=None)
+    results = [row for row in rows if row["balanced_accuracy"] is not None]
+    oracle = max(results, key=lambda row: row["balanced_accuracy"], default=None)
     picks: Row = dict.fromkeys(("recommended_by_accuracy", "recommended_chain", "recommended_paper"))
     if chains := scored.get("deep"):
         picks["recommended_chain"] = _best("deep", chains, "log_loss", settings.calibrator)
@@ -361,7 +361,7 @@ def run_all(
     progress: Callable[[str, int], Callable[[], None]],
 ) -> list[LooResult]:
     """Hold out each of `tests` in turn, or where they are many in groups; what several of them need is fitted once."""
-    found: dict[str, LooResult] = {}
+    by_test: dict[str, LooResult] = {}
     step = progress("datasets", len(tests) + 1)
     groups = _model.held_out_together(votes, tests, settings)
     shared = prompts = None
@@ -383,9 +383,9 @@ def run_all(
             progress=progress,
         )
         for test, result in zip(together, results, strict=True):
-            found[test] = replace(result, results={"votes": origin, **result.results})
+            by_test[test] = replace(result, results={"votes": origin, **result.results})
             step()
-    return [found[test] for test in tests]
+    return [by_test[test] for test in tests]
 
 
 def loo(
@@ -427,8 +427,8 @@ def loo(
     """
     matrix = as_votes(votes)
     options, names = settings or LooOptions(), matrix.dataset_names
-    chosen = names if tests is None else [resolve_dataset(name, names, param="tests") for name in tests]
-    results = run_all(options, chosen, matrix, scores, "given", lambda _task, _steps: lambda: None)
+    targets = names if tests is None else [resolve_dataset(name, names, param="tests") for name in tests]
+    results = run_all(options, targets, matrix, scores, "given", lambda _task, _steps: lambda: None)
     return methods([result.results for result in results])
 
 
@@ -441,11 +441,11 @@ def write_scores(results: Sequence[LooResult], path: Path, origin: str | list[st
 
 def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:
     """Write the votes on the datasets that were held out: the report shows them item by item."""
-    held = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
-    documents = {} if held.document_ids is None else {"document_id": held.document_ids.astype(str)}
-    columns = {"label": held.labels, **dict(zip(held.voter_names, held.votes.T, strict=True))}
+    test_votes = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
+    documents = {} if test_votes.document_ids is None else {"document_id": test_votes.document_ids.astype(str)}
+    columns = {"label": test_votes.labels, **dict(zip(test_votes.voter_names, test_votes.votes.T, strict=True))}
     nullable = {name: pd.Series(column, dtype="Int8").replace(ABSTAIN, pd.NA) for name, column in columns.items()}
-    items = {"dataset": held.datasets.astype(str), "item_id": held.item_ids.astype(str)}
+    items = {"dataset": test_votes.datasets.astype(str), "item_id": test_votes.item_ids.astype(str)}
     pd.DataFrame({**items, **documents, **nullable}).to_parquet(path, index=False)
 
 

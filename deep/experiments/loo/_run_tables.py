@@ -187,9 +187,9 @@ LENGTHS = ("short", "middle", "long")
 
 def source_lengths(votes: VoteMatrix, texts: str) -> Floats:
     """Return the words of each item's source, as its file of examples has it; NaN where it has no such item."""
-    known = {(one.dataset, one.example_id): len(one.source.split()) for one in read_examples(texts)}
+    n_words = {(one.dataset, one.example_id): len(one.source.split()) for one in read_examples(texts)}
     items = zip(votes.datasets.astype(str), votes.item_ids.astype(str), strict=True)
-    return np.array([known.get(item, np.nan) for item in items], dtype=float)
+    return np.array([n_words.get(item, np.nan) for item in items], dtype=float)
 
 
 def threshold_moves(
@@ -226,8 +226,8 @@ def threshold_moves(
         *(("balance", f"{share:.0%}", labeled, share) for share in SHARES),
     ]
     if lengths is not None:
-        drawn = np.where(np.isnan(lengths), np.nan, rng.random(len(y)))
-        parts += [*_thirds("length", lengths, labeled, names), *_thirds("length" + CHANCE, drawn, labeled, names)]
+        noise = np.where(np.isnan(lengths), np.nan, rng.random(len(y)))
+        parts += [*_thirds("length", lengths, labeled, names), *_thirds("length" + CHANCE, noise, labeled, names)]
     rows = []
     for why, part, mask, share in parts:
         weights = row_weights(votes.rows(mask))
@@ -247,10 +247,10 @@ def _thirds(
     why: str, values: Floats, labeled: Mask, names: "np.typing.NDArray[np.object_]"
 ) -> Iterator[tuple[str, str, Mask, float]]:
     """Yield the rows of the lower, middle and upper third of each dataset by some values."""
-    known = labeled & ~np.isnan(values)
+    usable = labeled & ~np.isnan(values)
     third = np.full(len(values), -1)
-    for name in dict.fromkeys(names[known]):
-        rows = np.flatnonzero(known & (names == name))
+    for name in dict.fromkeys(names[usable]):
+        rows = np.flatnonzero(usable & (names == name))
         # Thirds within each dataset: over all datasets, long sources would be those of one dataset.
         third[rows[np.argsort(values[rows], kind="stable")]] = np.arange(len(rows)) * 3 // len(rows)
     yield from ((why, part, third == i, 0.5) for i, part in enumerate(LENGTHS))
@@ -264,12 +264,12 @@ def draw_threshold_moves(moves: pd.DataFrame) -> "Figure":
     # On one axis, so that how far a reason moves the threshold can be compared.
     panels = figure.subplots(1, len(reasons), sharey=True, sharex=True, squeeze=False)[0]
     for axes, why in zip(panels, reasons, strict=True):
-        moved = {name: moves[moves["moved_by"] == name] for name in (why, why + CHANCE)}
-        for some, color, below in zip(moved.values(), (BLUE, GRAY), (0.0, 0.3), strict=True):
+        by_name = {name: moves[moves["moved_by"] == name] for name in (why, why + CHANCE)}
+        for some, color, below in zip(by_name.values(), (BLUE, GRAY), (0.0, 0.3), strict=True):
             for height, encoder in enumerate(encoders):
                 at = some.loc[some["encoder"] == encoder, "threshold"].to_numpy()
                 axes.plot(at, np.full(len(at), height - below), "|-", color=color, markersize=8, lw=1)
-        means = [f"{mean_move(some):.2f}{' by chance' * (name != why)}" for name, some in moved.items() if len(some)]
+        means = [f"{mean_move(some):.2f}{' by chance' * (name != why)}" for name, some in by_name.items() if len(some)]
         axes.set_title(f"{why}: {'; '.join(means)}", fontsize=10)
         axes.set_xlabel("threshold, share of the range", fontsize=9)
     panels[0].set_yticks(range(len(encoders)), encoders, fontsize=9)
@@ -424,12 +424,12 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
     >>> best.method, best.dataset, best.balanced_accuracy, best.margin
     ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
     """
-    stored = packaged(__package__, "published_baselines.json")
+    document = packaged(__package__, "published_baselines.json")
     return tuple(
         PublishedBaseline(
             row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])
         )
-        for row in stored["rows"]
+        for row in document["rows"]
         for dataset in published_datasets()
     )
 
@@ -539,14 +539,14 @@ def write_figures(
 
 def _reliability(result: LooResult) -> "Figure":
     """Draw observed against predicted shares before and after calibration, and split by predicted class."""
-    known = result.scores.dropna(subset=["label"])
+    labeled_rows = result.scores.dropna(subset=["label"])
     chain = result.results["recommended"]
-    moved = "before: at equal shares of both classes; after: at the estimated share"
-    by = moved if chain["calibrator"] == LEARNED_PRIOR else chain["calibrator"] or "no calibrator"
+    caption = "before: at equal shares of both classes; after: at the estimated share"
+    by = caption if chain["calibrator"] == LEARNED_PRIOR else chain["calibrator"] or "no calibrator"
     return plot_reliability(
-        known["label"].to_numpy(dtype=np.int8),
-        before=known["p_uncalibrated"].to_numpy(),
-        after=known["p_consistent"].to_numpy(),
+        labeled_rows["label"].to_numpy(dtype=np.int8),
+        before=labeled_rows["p_uncalibrated"].to_numpy(),
+        after=labeled_rows["p_consistent"].to_numpy(),
         n_bins=result.results["settings"]["n_bins"],
         title=f"{result.results['test']}: {chain['ensembler']}, {by}",
     )
@@ -554,13 +554,13 @@ def _reliability(result: LooResult) -> "Figure":
 
 def _balanced_accuracies(run: Run) -> "Figure":
     """Draw every method of one run with its 95 % interval."""
-    known = [
+    intervals = [
         IntervalRow(
             label, row["balanced_accuracy"], row["balanced_accuracy_ci"], COLORS[kind], row.get("kind") == "published"
         )
         for label, row, kind in method_rows(run)
         if row["balanced_accuracy"] is not None
     ]
-    printed = "; hollow: printed, not computed" if any(row.printed for row in known) else ""
+    printed = "; hollow: printed, not computed" if any(row.printed for row in intervals) else ""
     title = f"{run['test']} held out, n = {run['n_test']}{printed}"
-    return draw_intervals(known, xlabel="balanced accuracy, 95 % interval", title=title)
+    return draw_intervals(intervals, xlabel="balanced accuracy, 95 % interval", title=title)

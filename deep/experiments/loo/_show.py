@@ -77,10 +77,10 @@ def summary(run: Run) -> Iterator[str]:
         if row["kind"] in BASELINES and row["balanced_accuracy"] is not None:
             yield _line(BASELINES[row["kind"]], row, source_of(run, row))
     # Of the encoders with a threshold learned on the other datasets.
-    known = [
+    results = [
         row for row in run["baselines"] if row["threshold_from"] == "train" and row["balanced_accuracy"] is not None
     ]
-    encoders = [row for row in known if row["kind"] in ("encoder", "published")]
+    encoders = [row for row in results if row["kind"] in ("encoder", "published")]
     if encoders:
         best = max(encoders, key=lambda row: row["balanced_accuracy"])
         yield _line(f"ORACLE: best encoder, {best['name']}", best, source_of(run, best))
@@ -226,16 +226,16 @@ def encoder_rows(runs: Sequence[Run], *, printed: bool = False) -> dict[str, dic
 
 def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
     """Return the means of figures over datasets, with the 95 % interval of balanced accuracy by Student's t."""
-    known = [row["balanced_accuracy"] for row in rows if row["balanced_accuracy"] is not None]
-    low, high = mean_interval(known, 0.95)[1:] if len(known) > 1 else (0.0, 0.0)
+    numbers = [row["balanced_accuracy"] for row in rows if row["balanced_accuracy"] is not None]
+    low, high = mean_interval(numbers, 0.95)[1:] if len(numbers) > 1 else (0.0, 0.0)
     interval = [max(low, 0.0), min(high, 1.0)] if low < high else None
     return {name: mean_of(rows, name) for name in names} | {"balanced_accuracy_ci": interval} if rows else None
 
 
 def mean_of(rows: Sequence[Row], name: str) -> float | None:
     """Return the mean of a figure over the rows that have it."""
-    known = [value for row in rows if (value := row.get(name)) is not None and value == value]
-    return float(np.mean(known)) if known else None
+    numbers = [value for row in rows if (value := row.get(name)) is not None and value == value]
+    return float(np.mean(numbers)) if numbers else None
 
 
 def mean_summary(means: Row, source: str) -> Iterator[str]:
@@ -319,9 +319,9 @@ def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
         best: dict[ChainName, Row] = {}
         names = run["settings"]["calibrator"] or (["platt"] if recipe == "paper" else None)
         for row in run["rows"]:
-            key, named = (row["ensembler"], row["n_prompts"]), names is None or (row["calibrator"] or "none") in names
+            key, usable = (row["ensembler"], row["n_prompts"]), names is None or (row["calibrator"] or "none") in names
             # By loss on training data: a table of the best on test labels would flatter every ensembler.
-            if row["recipe"] == recipe and named and (key not in best or _loss(row) < _loss(best[key])):
+            if row["recipe"] == recipe and usable and (key not in best or _loss(row) < _loss(best[key])):
                 best[key] = row
         for key, row in best.items():
             result.setdefault(key, []).append(row)
@@ -506,10 +506,10 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
     header = ["", *(word for name in RIVALS.values() for word in (name, "p"))]
     tests = []
     for name, of_dataset in by_dataset.items():
-        known = [of_dataset.get(kind) for kind in RIVALS]
+        rivals = [of_dataset.get(kind) for kind in RIVALS]
         pairs = [
             ("", "") if row is None else (in_percent(row["difference"], "+"), f"{row['p_bonferroni_datasets']:.2g}")
-            for row in known
+            for row in rivals
         ]
         tests.append([name, *chain.from_iterable(pairs)])
     title = f"Recommended minus each rival: points of balanced accuracy, p after Bonferroni by dataset{_of(runs)}"

@@ -112,13 +112,13 @@ def distances(figures: pd.DataFrame) -> pd.DataFrame:
         in points, and beside it that of a constant, where cells were kept out of the fit: the mean of the printed cells
         of the table that were not, by dataset and calibrator.
     """
-    known = figures[figures["ours"].notna()].assign(distance=lambda some: (some["ours"] - some["value"]).abs())
+    pairs = figures[figures["ours"].notna()].assign(distance=lambda some: (some["ours"] - some["value"]).abs())
     groups = ["table", "dataset", "calibrator"]
     constants = figures[figures["fit"] == FITTED].groupby(groups, dropna=False)["value"].mean().rename("constant")
-    known = known.join(constants, on=groups)
-    known["constant"] = (known["constant"] - known["value"]).abs().where(known["fit"] == KEPT_OUT)
+    pairs = pairs.join(constants, on=groups)
+    pairs["constant"] = (pairs["constant"] - pairs["value"]).abs().where(pairs["fit"] == KEPT_OUT)
     return (
-        known.assign(met=known["verdict"] == MET, off=known["verdict"] != MET)
+        pairs.assign(met=pairs["verdict"] == MET, off=pairs["verdict"] != MET)
         .groupby(["table", "fit"], as_index=False)
         .agg(
             cells=("met", "size"),
@@ -138,17 +138,17 @@ ANSWER = "distance-from-the-printed-figures"
 def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict:
     """Return the answer of a run: how many printed figures it meets, of those that its votes were not fitted to."""
     printed = figures[figures["verdict"] != ""]
-    known = printed[printed["ours"].notna() & ~printed["fit"].isin([FITTED, DERIVED])]
-    apart = f", {(known['ours'] - known['value']).abs().mean():.1f} points apart on average" if len(known) else ""
-    met = f"{(known['verdict'] == MET).sum():,} of {len(known):,} printed figures"
-    suspect = f"{met} that these votes were not fitted to agree{apart}."
+    pairs = printed[printed["ours"].notna() & ~printed["fit"].isin([FITTED, DERIVED])]
+    apart = f", {(pairs['ours'] - pairs['value']).abs().mean():.1f} points apart on average" if len(pairs) else ""
+    agreement = f"{(pairs['verdict'] == MET).sum():,} of {len(pairs):,} printed figures"
+    suspect = f"{agreement} that these votes were not fitted to agree{apart}."
     trust = "These votes are your own: differences from the paper may come from the judges."
     if origin == SIMULATED:
         trust = "These votes are SIMULATED from the paper's own figures; nothing here was measured on an LLM."
     missing = len(printed) - int(printed["ours"].notna().sum())
-    judged = f"{len(printed):,} printed figures of 6 tables; this run lacks {missing:,} of them."
+    basis = f"{len(printed):,} printed figures of 6 tables; this run lacks {missing:,} of them."
     then = "use votes of your own judges on these datasets"
-    return DatasetVerdict(judged, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER)
+    return DatasetVerdict(basis, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER)
 
 
 def draw_distance(figures: pd.DataFrame) -> Figure:
@@ -180,9 +180,9 @@ def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     if "platt" in table:
         # Footnote 9: "ranging from 0% to 0.2%", of the cells of Table 2.
         moves = 100 * (table["platt"] - table[UNCALIBRATED]).abs()
-        moved = "Table 2: largest move of balanced accuracy by Platt, points"
-        result.loc[len(result)] = [moved, 0.2, None]
-        ours.loc[len(ours)] = [moved, moves.max(), None]
+        claim = "Table 2: largest move of balanced accuracy by Platt, points"
+        result.loc[len(result)] = [claim, 0.2, None]
+        ours.loc[len(ours)] = [claim, moves.max(), None]
     both = pd.concat([result.set_index("claim"), ours.set_index("claim")], axis=1)
     return both.rename_axis("claim").reset_index().astype(dict.fromkeys(["of", "ours_of"], "Int64")).round(1)
 
@@ -209,14 +209,14 @@ def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
 
 def table_lines(figures: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     """Yield the tables as a terminal has them, one dataset after the other, and others by their titles."""
-    chosen = figures[(figures["origin"] != NETCAL_ECE) & ~figures["calibrator"].isin(list(NETCAL_CLASSES))]
-    named = {
+    rows = figures[(figures["origin"] != NETCAL_ECE) & ~figures["calibrator"].isin(list(NETCAL_CLASSES))]
+    tables = {
         f"Table {table}, {dataset}: {TABLES[str(table)]} (* the votes were fitted to it)": side_by_side(
             some, str(table)
         )
-        for (table, dataset), some in chosen.groupby(["table", "dataset"], sort=False)
+        for (table, dataset), some in rows.groupby(["table", "dataset"], sort=False)
     }
-    for title, table in (named | dict(others)).items():
+    for title, table in (tables | dict(others)).items():
         yield from plain_tables("\n".join([title, *markdown(shown(table)), ""]))
 
 
@@ -236,22 +236,22 @@ def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
 
     A printed figure that the votes were fitted to has a star.
     """
-    chosen = figures[figures["table"] == table].copy()
-    varying = [name for name in ("n_prompts", "calibrator", "metric") if chosen[name].nunique(dropna=False) > 1]
-    alone = bool(varying) and chosen["dataset"].nunique() == 1
-    words = [_words(chosen[name], name) for name in varying]
-    chosen["column"] = pd.concat([*([] if alone else [chosen["dataset"]]), *words], axis=1).agg(", ".join, axis=1)
-    margin = (chosen["high"] - chosen["low"]) / 2
-    chosen["text"] = chosen["value"].map("{:.1f}".format) + margin.map(lambda m: "" if m != m else f" ± {m:.1f}")
-    chosen["text"] += np.where(chosen["fit"] == FITTED, "*", "")
-    wide = chosen.drop_duplicates(["method", "origin", "column"]).pivot(
+    rows = figures[figures["table"] == table].copy()
+    varying = [name for name in ("n_prompts", "calibrator", "metric") if rows[name].nunique(dropna=False) > 1]
+    alone = bool(varying) and rows["dataset"].nunique() == 1
+    words = [_words(rows[name], name) for name in varying]
+    rows["column"] = pd.concat([*([] if alone else [rows["dataset"]]), *words], axis=1).agg(", ".join, axis=1)
+    margin = (rows["high"] - rows["low"]) / 2
+    rows["text"] = rows["value"].map("{:.1f}".format) + margin.map(lambda m: "" if m != m else f" ± {m:.1f}")
+    rows["text"] += np.where(rows["fit"] == FITTED, "*", "")
+    wide = rows.drop_duplicates(["method", "origin", "column"]).pivot(
         index=["method", "origin"], columns="column", values="text"
     )
-    there = set(zip(chosen["method"], chosen["origin"], strict=True))
-    pairs = product(pd.unique(chosen["method"]), (PUBLISHED, THIS_RUN, NETCAL_ECE))
+    there = set(zip(rows["method"], rows["origin"], strict=True))
+    pairs = product(pd.unique(rows["method"]), (PUBLISHED, THIS_RUN, NETCAL_ECE))
     order = pd.MultiIndex.from_tuples([pair for pair in pairs if pair in there], names=["method", "origin"])
-    ranks = {name: pd.factorize(chosen[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
-    columns = pd.unique(chosen["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
+    ranks = {name: pd.factorize(rows[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
+    columns = pd.unique(rows["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
     wide = wide.reindex(index=order, columns=columns).fillna("")
     return wide.rename_axis(columns=None).reset_index()
 

@@ -150,14 +150,14 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     """
     about = packaged(__package__, "papers.toml")[check_choice(paper, PAPERS, "paper")]
     result = _passages(paper, about, _read(path))
-    made = {of["id"]: _make(of, about, result) for of in about["files"]}
-    prompts = tuple(prompt for prompt in made.values() if isinstance(prompt, ImportedPrompt))
+    by_id = {of["id"]: _make(of, about, result) for of in about["files"]}
+    prompts = tuple(prompt for prompt in by_id.values() if isinstance(prompt, ImportedPrompt))
     if not prompts:
         raise InputError(
             f"`text` must hold {about['part']} of {about['source']}, where its prompts are printed. "
-            f"Got none of the {len(made)} in {str(path)!r}. Give the text of the whole PDF."
+            f"Got none of the {len(by_id)} in {str(path)!r}. Give the text of the whole PDF."
         )
-    return PaperImport(paper, prompts, {name: of for name, of in made.items() if not isinstance(of, ImportedPrompt)})
+    return PaperImport(paper, prompts, {name: of for name, of in by_id.items() if not isinstance(of, ImportedPrompt)})
 
 
 def write_prompts(paper: PaperImport, folder: str | Path) -> list[Path]:
@@ -190,11 +190,11 @@ def _passages(paper: str, about: JsonObject, text: str) -> dict[str, Cut]:
     best: dict[str, Cut] = {}
     for reading in readings(text):
         folded = FoldedText(clean(reading))
-        for name, wanted in prints_of(paper).items():
+        for name, fingerprint in prints_of(paper).items():
             if name in best and best[name].verified:
                 continue
             following = [heading for other, heading in about["headings"].items() if other != name]
-            result = cut(folded, wanted, about["headings"][name], [*following, *about["after"]])
+            result = cut(folded, fingerprint, about["headings"][name], [*following, *about["after"]])
             if result is not None and (name not in best or result.n_verified > best[name].n_verified):
                 best[name] = result
     return best

@@ -106,9 +106,9 @@ class FoldedText:
     def places_of(self, window: str, size: int = WINDOW) -> list[int]:
         """Return the folded characters at which a window of a hash begins."""
         if size not in self._windows:
-            known = self._windows.setdefault(size, {})
+            windows = self._windows.setdefault(size, {})
             for start in range(len(self.folded) - size + 1):
-                known.setdefault(digest(self.folded[start : start + size]), []).append(start)
+                windows.setdefault(digest(self.folded[start : start + size]), []).append(start)
         return self._windows[size].get(window, [])
 
     def first_line(self, number: int) -> int:
@@ -180,7 +180,7 @@ class Match(NamedTuple):
 @cache
 def prints_of(paper: str) -> Mapping[str, Print]:
     """Return the prints of a paper's passages by name."""
-    stored = packaged(__package__, "prints.json")[paper]
+    document = packaged(__package__, "prints.json")[paper]
     return {
         name: Print(
             length=of["length"],
@@ -189,7 +189,7 @@ def prints_of(paper: str) -> Mapping[str, Print]:
             breaks={int(number): lines for number, lines in of["breaks"].items()},
             hyphens=frozenset(of["hyphens"]),
         )
-        for name, of in stored.items()
+        for name, of in document.items()
     }
 
 
@@ -305,12 +305,12 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     return _unverified(text, start, end, result, wanted)
 
 
-def _is_alike(text: FoldedText, begin: int, end: int, wanted: Print) -> bool:
+def _is_alike(text: FoldedText, begin: int, end: int, fingerprint: Print) -> bool:
     """Tell whether a section holds a part of a passage, or is short enough to be one that differs."""
-    sizes = zip(wanted.sizes(), wanted.windows, strict=True)
-    held = sum(any(begin <= place < end for place in text.places_of(window, size)) for size, window in sizes)
-    short = len(wanted.windows) < FEW and end - begin < LONGEST * wanted.length
-    return short or held >= LEAST_ALIKE * len(wanted.windows)
+    sizes = zip(fingerprint.sizes(), fingerprint.windows, strict=True)
+    n_inside = sum(any(begin <= place < end for place in text.places_of(window, size)) for size, window in sizes)
+    short = len(fingerprint.windows) < FEW and end - begin < LONGEST * fingerprint.length
+    return short or n_inside >= LEAST_ALIKE * len(fingerprint.windows)
 
 
 def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[int, int] | None:
@@ -324,12 +324,12 @@ def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[
     return text.at(place), text.at(end)
 
 
-def _unverified(text: FoldedText, start: int, end: int, match: Match, wanted: Print) -> Cut:
+def _unverified(text: FoldedText, start: int, end: int, match: Match, fingerprint: Print) -> Cut:
     """Return a passage as the copy has it, up to the printed end where that is found."""
-    sizes = [*wanted.sizes()]
+    sizes = [*fingerprint.sizes()]
     size = sizes[-1]
-    ends = [place + size for place in text.places_of(wanted.windows[-1], size) if start < place < end]
-    end = min(ends[0] if ends else end, start + int(LONGEST * wanted.length))
+    ends = [place + size for place in text.places_of(fingerprint.windows[-1], size) if start < place < end]
+    end = min(ends[0] if ends else end, start + int(LONGEST * fingerprint.length))
     differs = text.words(match.end, match.end + sizes[match.n_windows]) or "its end is missing"
     lines = _slice(text, start, end).split("\n")
     passage = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
@@ -345,32 +345,32 @@ def _slice(text: FoldedText, start: int, end: int) -> str:
     return text.text[text.places[start] : marks.end() if marks else stop]
 
 
-def _lay_out(text: FoldedText, runs: Sequence[tuple[int, int]], wanted: Print) -> str:
+def _lay_out(text: FoldedText, runs: Sequence[tuple[int, int]], fingerprint: Print) -> str:
     """Return the words of runs of a text, with the line breaks and hyphens of the print in place of the copy's."""
     passage = FoldedText("\n".join(_whole_lines(text, runs)).rstrip(WRAPPERS))
     pieces = [(piece, passage.at(piece.end())) for piece in _PIECE.finditer(passage.text)]
-    breaks = _places_of_breaks(pieces, wanted)
-    said: list[str] = []
+    breaks = _places_of_breaks(pieces, fingerprint)
+    parts: list[str] = []
     for piece, number in pieces:
         if piece["wrap"]:
-            said.append("-" if number in wanted.hyphens else "")
+            parts.append("-" if number in fingerprint.hyphens else "")
         elif piece["space"]:
-            said.append("\n" * breaks.get(piece.start(), 0) or " ")
+            parts.append("\n" * breaks.get(piece.start(), 0) or " ")
         else:
-            said.append(piece[0])
-    return "".join(said).strip()
+            parts.append(piece[0])
+    return "".join(parts).strip()
 
 
-def _places_of_breaks(pieces: Sequence[tuple[re.Match[str], int]], wanted: Print) -> dict[int, int]:
+def _places_of_breaks(pieces: Sequence[tuple[re.Match[str], int]], fingerprint: Print) -> dict[int, int]:
     """Return where in a text the new lines of a print go; a mark between spaces stays on the line that it is on."""
     places: dict[int, tuple[int, bool]] = {}
     for piece, number in pieces:
-        if not piece["space"] or number not in wanted.breaks:
+        if not piece["space"] or number not in fingerprint.breaks:
             continue
         here = piece.start(), "\n" in piece[0]
         if number not in places or here[1]:
             places[number] = here
-    return {place: wanted.breaks[number] for number, (place, _) in places.items()}
+    return {place: fingerprint.breaks[number] for number, (place, _) in places.items()}
 
 
 def _whole_lines(text: FoldedText, runs: Sequence[tuple[int, int]]) -> Iterator[str]:

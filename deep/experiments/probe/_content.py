@@ -52,9 +52,9 @@ def prompts() -> JsonObject:
 def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
     messages = stepwise.fenced_messages(prompts()[step], texts, **words)
     schema = stepwise.object_schema(facts=stepwise.STRINGS) if step == "invent" else None
-    known = {**texts, **{name: words[name] for name in ("manner_of",) if name in words}}
-    known |= {"count": words["count"].partition(" ")[0]} if "count" in words else {}
-    return stepwise.TextQuestion(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS), texts=known)
+    values = {**texts, **{name: words[name] for name in ("manner_of",) if name in words}}
+    values |= {"count": words["count"].partition(" ")[0]} if "count" in words else {}
+    return stepwise.TextQuestion(step=step, messages=messages, schema=schema, parameters=dict(PARAMETERS), texts=values)
 
 
 def ask_again(
@@ -138,8 +138,8 @@ def _poison(
     """Invent facts and work them into base content; return the new text with the spans of the facts."""
     level = prompts()["level"][str(complexity)]
     question = _question("invent", {"source": article.text}, count=level["count"], manner=level["invent"])
-    known = SearchableText(article.text)
-    facts = yield from ask_again(question, lambda reply: _read_facts(reply, complexity, known), attempts, log)
+    document = SearchableText(article.text)
+    facts = yield from ask_again(question, lambda reply: _read_facts(reply, complexity, document), attempts, log)
     listed = "\n".join(f"{number}. {fact}" for number, fact in enumerate(facts, start=1))
     question = _question("insert", {"response": base, "facts": listed}, manner=level["insert"])
     code = stepwise.fence_code(base, listed)
@@ -152,14 +152,14 @@ def _poison(
     return text, tuple(Insertion(fact, span) for fact, span in zip(facts, spans, strict=True))
 
 
-def _read_facts(reply: LLMReply | None, count: int, known: SearchableText) -> list[str] | Rejected:
-    items = stepwise.read_list(reply, "facts", known.text)
+def _read_facts(reply: LLMReply | None, count: int, document: SearchableText) -> list[str] | Rejected:
+    items = stepwise.read_list(reply, "facts", document.text)
     if isinstance(items, str):
         return Rejected("invent", items)
     facts = [" ".join(item.split()) for item in items if isinstance(item, str) and any(map(str.isalnum, item))]
     if len(facts) != len(items) or len(set(facts)) != count:
         return Rejected("invent", "fewer facts than requested")
-    if any(known.find(fact) is not None for fact in facts):
+    if any(document.find(fact) is not None for fact in facts):
         return Rejected("invent", "a fact occurs in the article")
     return facts
 
@@ -264,16 +264,16 @@ def split_articles(
     Articles that serve the same tasks are taken for evaluation in shuffled order, whole, until there are `size` samples
     of each of these tasks, and no more than `share` of them; of two or more, neither split is empty.
     """
-    made = Counter((sample.article_id, sample.task) for sample in samples)
+    n_samples = Counter((sample.article_id, sample.task) for sample in samples)
     split = {}
     for tasks in dict.fromkeys(dealt.values()):
         group = [article.article_id for article in ordered(articles, seed) if dealt[article.article_id] == tasks]
         most = min(max(1, round(share * len(group))), max(1, len(group) - 1))
         have: Counter[str] = Counter()
         for i, name in enumerate(group):
-            wanted = i < most and any(have[task] < size for task in tasks)
-            split[name] = SPLITS[wanted]
-            have.update({task: made[name, task] for task in tasks if wanted})
+            is_needed = i < most and any(have[task] < size for task in tasks)
+            split[name] = SPLITS[is_needed]
+            have.update({task: n_samples[name, task] for task in tasks if is_needed})
     return split
 
 
@@ -409,9 +409,9 @@ def _with_votes(source: str, gold: Sequence[GoldClaim], recipe: BuildOptions) ->
     def voted(claim: GoldClaim) -> GoldClaim:
         if claim.label != "unverified":
             return claim
-        counted = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
-        found = tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in counted)
-        accepted = any(each.accepted for each in found)
-        return replace(claim, candidates=found, label="truth" if accepted else "unverified")
+        tallies = [(each.excerpt, passes[claim.text, each.excerpt]) for each in claim.candidates]
+        candidates = tuple(FoundExcerpt(excerpt, n, accepted=n >= needed) for excerpt, n in tallies)
+        accepted = any(each.accepted for each in candidates)
+        return replace(claim, candidates=candidates, label="truth" if accepted else "unverified")
 
     return tuple(map(voted, gold))

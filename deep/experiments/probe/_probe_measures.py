@@ -234,11 +234,11 @@ def _counted(sample: Sample, observed: Observed, stage: str, match: str) -> Iter
         matched = match_claims(*texts, _rule(match, observed))
         yield from _decomposition(sample, observed, len(matched))
     gold_of = {i: sample.claims[j] for i, j in matched}
-    known = [(claims[i], gold) for i, gold in gold_of.items()]
+    pairs = [(claims[i], gold) for i, gold in gold_of.items()]
     if "find" in steps:
-        yield from _finding(known, observed)
+        yield from _finding(pairs, observed)
     if "evaluate" in steps:
-        yield from _evaluation(known, observed)
+        yield from _evaluation(pairs, observed)
     if "locate" in steps:
         yield from _localization(sample, observed, gold_of)
     if stage == "all":
@@ -256,21 +256,21 @@ def _decomposition(sample: Sample, observed: Observed, matched: int) -> Iterator
         yield "decompose", "match_no_answer", observed.match_failed, observed.match_asked
 
 
-def _finding(known: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
+def _finding(pairs: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
     """Count the truth claims with some, and with all, of their evidence; those without an answer leave both."""
-    partial = complete = answered = 0
-    truths = [(claim, gold) for claim, gold in known if gold.label == "truth"]
+    partial = complete = n_answers = 0
+    truths = [(claim, gold) for claim, gold in pairs if gold.label == "truth"]
     for claim, gold in truths:
         excerpts = observed.found.get(claim.text, "unparsable")
         if isinstance(excerpts, str):
             continue
-        hits = [_is_covered(wanted.span, (excerpt.span for excerpt in excerpts)) for wanted in gold.evidence]
-        answered += 1
+        hits = [_is_covered(passage.span, (excerpt.span for excerpt in excerpts)) for passage in gold.evidence]
+        n_answers += 1
         partial += any(hits)
         complete += all(hits)
-    yield "find", "partial", partial, answered
-    yield "find", "complete", complete, answered
-    yield "find", "no_answer", len(truths) - answered, len(truths)
+    yield "find", "partial", partial, n_answers
+    yield "find", "complete", complete, n_answers
+    yield "find", "no_answer", len(truths) - n_answers, len(truths)
 
 
 def _is_covered(span: Span | None, by: Iterable[Span | None]) -> bool:
@@ -279,10 +279,10 @@ def _is_covered(span: Span | None, by: Iterable[Span | None]) -> bool:
     return covered(span, [other for other in by if other is not None]) >= COVERED * (span[1] - span[0])
 
 
-def _evaluation(known: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
+def _evaluation(pairs: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
     """Count verdicts that are right: PASS on true evidence of truth claims, FAIL on any of hallucinated claims."""
     votes: dict[str, list[int]] = {"truth": [], "hallucinated": []}
-    for claim, gold in known:
+    for claim, gold in pairs:
         verdicts = ((excerpt, one.vote) for (text, excerpt), one in observed.verdicts.items() if text == claim.text)
         if gold.label in votes:
             votes[gold.label] += [vote for excerpt, vote in verdicts if _is_known(excerpt, gold)]
@@ -299,7 +299,7 @@ def _is_known(excerpt: stepwise.Excerpt, gold: GoldClaim) -> bool:
     """Return whether the right verdict is known: nothing backs a hallucinated claim, accepted evidence a true one."""
     if gold.label == "hallucinated":
         return True
-    return any(_is_covered(wanted.span, [excerpt.span]) for wanted in known_excerpts(gold))
+    return any(_is_covered(passage.span, [excerpt.span]) for passage in known_excerpts(gold))
 
 
 def _localization(sample: Sample, observed: Observed, gold_of: Mapping[int, GoldClaim]) -> Iterator[Counted]:
@@ -353,17 +353,17 @@ EQUIVALENCE = packaged(__package__, "prompts.toml")["match"]
 
 def equivalence_program(observed: Observed, sample: Sample) -> Program[Observed]:
     """Ask an LLM which gold claims each predicted claim restates, where they differ by more than their form."""
-    left, unmatched = open_claims(observed, sample)
-    if not (left and unmatched):
+    open_gold, unmatched = open_claims(observed, sample)
+    if not (open_gold and unmatched):
         return observed
-    listed = "\n".join(f"{number}. {text}" for number, text in enumerate(left, start=1))
+    listed = "\n".join(f"{number}. {text}" for number, text in enumerate(open_gold, start=1))
     replies = yield [_equivalence_question(listed, text) for text in unmatched]
     alike: dict[tuple[str, str], float] = {}
     failed = 0
     for text, reply in zip(unmatched, replies, strict=True):
         numbers = stepwise.read_list(reply, "same", listed, text)
         failed += isinstance(numbers, str)
-        alike |= {(text, left[n - 1]): 1.0 for n in numbers if type(n) is int and 1 <= n <= len(left)}
+        alike |= {(text, open_gold[n - 1]): 1.0 for n in numbers if type(n) is int and 1 <= n <= len(open_gold)}
     return replace(observed, alike=alike, match_asked=len(unmatched), match_failed=failed)
 
 
@@ -371,8 +371,8 @@ def open_claims(observed: Observed, sample: Sample) -> tuple[list[str], list[str
     """Return the gold and the predicted claims that are the same as none of the other side but for their form."""
     gold = {normalise(claim.text): claim.text for claim in sample.claims}
     predicted = {} if isinstance(observed.claims, str) else {c.text: normalise(c.text) for c in observed.claims}
-    left = [text for key, text in gold.items() if key not in predicted.values()]
-    return left, [text for text, key in predicted.items() if key not in gold]
+    open_gold = [text for key, text in gold.items() if key not in predicted.values()]
+    return open_gold, [text for text, key in predicted.items() if key not in gold]
 
 
 def _equivalence_question(listed: str, claim: str) -> Question:
@@ -485,9 +485,9 @@ def choose_matcher(args: argparse.Namespace, llms: Sequence[str]) -> Matcher:
     InputError
         The options contradict one another, the encoder cannot be loaded, or there is neither encoder nor another LLM.
     """
-    named = {name: getattr(args, name) for name in ("match_encoder", "match_llm") if getattr(args, name) is not None}
-    if named and (args.match != "semantic" or len(named) > 1):
-        name, value = next(iter(named.items()))
+    options = {name: getattr(args, name) for name in ("match_encoder", "match_llm") if getattr(args, name) is not None}
+    if options and (args.match != "semantic" or len(options) > 1):
+        name, value = next(iter(options.items()))
         raise InputError(f"`{name}` must be given if `match` is semantic; give an encoder or an LLM. Got {value!r}.")
     if not 0 < args.match_similarity <= 1:
         raise InputError(f"`match_similarity` must lie in (0, 1]. Got {args.match_similarity!r}.")
@@ -495,7 +495,7 @@ def choose_matcher(args: argparse.Namespace, llms: Sequence[str]) -> Matcher:
         return Matcher("")
     if args.match != "semantic":
         return Matcher(f"their form ({args.match})")
-    installed = None if named else installed_encoder()
+    installed = None if options else installed_encoder()
     place = installed if args.match_encoder is None else args.match_encoder
     if place is not None:
         from deep.integrations.encoders import load_embedding

@@ -200,11 +200,11 @@ def _gold_claim(claim: JsonObject, row: JsonObject, at: str) -> GoldClaim:
     return GoldClaim(claim["claim"], claim["segment"], span, claim["label"], tuple(candidates))
 
 
-def _span(record: JsonObject, text: str, wanted: str, at: str) -> Span:
+def _span(record: JsonObject, text: str, excerpt: str, at: str) -> Span:
     start, end = record["start"], record["end"]
-    if text[start:end] != wanted or not wanted:
+    if text[start:end] != excerpt or not excerpt:
         raise InputError(
-            f"`start` and `end` must enclose the text beside them. Got {start}, {end} for {wanted!r} {at}."
+            f"`start` and `end` must enclose the text beside them. Got {start}, {end} for {excerpt!r} {at}."
         )
     return start, end
 
@@ -219,7 +219,7 @@ def read_articles(path: Path) -> list[Article]:
         an article.
     """
     articles: list[Article] = []
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     for number, (at, row) in enumerate(_rows(path, "articles"), start=1):
         text, name = row.get("text"), row.get("article_id")
         if not isinstance(text, str) or not text.strip():
@@ -231,9 +231,9 @@ def read_articles(path: Path) -> list[Article]:
         if not (is_storable(text) and is_storable(article.article_id)):
             raise InputError(f"`articles` must be text without NUL. Got something else {at}. Use plain Unicode text.")
         for key, what in ((f"id {article.article_id}", "article_id"), (" ".join(text.split()), "text")):
-            if key in seen:
-                raise InputError(f"`{what}` must be given once. Got the same {at} as in {seen[key]}. Drop the row.")
-            seen[key] = at.removeprefix("in ")
+            if key in places:
+                raise InputError(f"`{what}` must be given once. Got the same {at} as in {places[key]}. Drop the row.")
+            places[key] = at.removeprefix("in ")
         articles.append(article)
     if not articles:
         raise InputError(f"`articles` must hold at least one row. Got none in {str(path)!r}.")
@@ -247,13 +247,13 @@ def chats(samples: Iterable[Sample]) -> Iterator[JsonObject]:
     that no model let pass, and for every excerpt found for hallucinated claims. The user's turn is the question of the
     stepwise judge, so that a tuned model can be asked the same way.
     """
-    seen: set[str] = set()
+    keys: set[str] = set()
     for sample in samples:
         for claim in sample.labeled("truth", "hallucinated"):
             for chat in _of_claim(sample.source, claim):
                 key = json.dumps(chat, sort_keys=True)
-                if key not in seen:
-                    seen.add(key)
+                if key not in keys:
+                    keys.add(key)
                     yield chat
 
 
@@ -293,9 +293,9 @@ def statistics(samples: Sequence[Sample]) -> Iterator[Row]:
     and mixed ones stand beside them.
     """
     for task in (*TASKS, "overall"):
-        chosen = [sample for sample in samples if task in (sample.task, "overall")]
-        if chosen:
-            yield {"task": task, **dict(_figures(chosen))}
+        task_samples = [sample for sample in samples if task in (sample.task, "overall")]
+        if task_samples:
+            yield {"task": task, **dict(_figures(task_samples))}
 
 
 def _figures(samples: Sequence[Sample]) -> Iterator[tuple[str, float | int | None]]:

@@ -133,8 +133,8 @@ def _write(
     rejected = Counter(f"{each.step}: {each.why}" for result in measures for each in result.rejected)
     if not samples:
         raise InputError(f"`llm` must give usable answers. Got none; {_counted(rejected)}.")
-    wanted = {"size": args.evaluation_size, "share": args.evaluation_share, "seed": args.seed}
-    splits = _content.split_articles(articles, dealt, samples, **wanted)
+    options = {"size": args.evaluation_size, "share": args.evaluation_share, "seed": args.seed}
+    splits = _content.split_articles(articles, dealt, samples, **options)
     by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in _content.SPLITS}
     left_out = sum((result.counts for result in measures), Counter[str]())
     table = statistics(samples)
@@ -325,10 +325,10 @@ def export(args: argparse.Namespace) -> int:
     out, data = check_out(args.out, [".jsonl"]), data_file(args.data, "train")
     if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in SPLITS)):
         raise InputError(f"`out` must not overwrite the benchmark. Got {str(out)!r}. Give another name.")
-    written = list(chats(split_samples(args.data, "train")))
+    rows = list(chats(split_samples(args.data, "train")))
     with whole_file(out) as scratch:
-        write_json_lines(scratch, written)
-    counts = Counter(chat["step"] for chat in written)
+        write_json_lines(scratch, rows)
+    counts = Counter(chat["step"] for chat in rows)
     line = f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}"
     print_result(SCHEMA | {name: counts[name] for name in ("find", "evaluate")}, [line], as_json=args.json)
     return ExitStatus.DONE
@@ -378,55 +378,55 @@ def build_tables(found: Measures) -> dict[str, pd.DataFrame]:
     return {name: table for name, table in tables.items() if not table.empty}
 
 
-def _evidence(found: Measures) -> pd.DataFrame:
+def _evidence(by_model: Measures) -> pd.DataFrame:
     """Return a row a model and a column per measure and task."""
     names = {("find", "partial"): "partial", ("find", "complete"): "complete", ("evaluate", "accuracy"): "evaluation"}
     rows = []
-    for model, measures in found.items():
-        known = {(m.step, m.name, m.task): m.value for m in measures}
-        cells = {f"{name}_{t}": known[*at, t] for at, name in names.items() for t in TASKS if (*at, t) in known}
+    for model, measures in by_model.items():
+        values = {(m.step, m.name, m.task): m.value for m in measures}
+        cells = {f"{name}_{t}": values[*at, t] for at, name in names.items() for t in TASKS if (*at, t) in values}
         if cells:
             rows.append({"model": model, **cells})
     return pd.DataFrame(rows).astype({column: float for row in rows[:1] for column in row if column != "model"})
 
 
-def _wide(found: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
+def _wide(by_model: Measures, step: str, columns: Sequence[str]) -> pd.DataFrame:
     """Return a row per model and task, and a column a measure."""
     rows = []
-    for model, measures in found.items():
-        known = {(m.task, m.name): m.value for m in measures if m.step == step}
-        tasks = dict.fromkeys(task for task, _ in known)
-        rows += [{"model": model, "task": t} | {name: known.get((t, name)) for name in columns} for t in tasks]
+    for model, measures in by_model.items():
+        values = {(m.task, m.name): m.value for m in measures if m.step == step}
+        tasks = dict.fromkeys(task for task, _ in values)
+        rows += [{"model": model, "task": t} | {name: values.get((t, name)) for name in columns} for t in tasks]
     return pd.DataFrame(rows).astype({name: float for name in columns if rows})
 
 
 def _bars(table: pd.DataFrame, panels: Mapping[str, Mapping[str, str]], title: str) -> "Figure":
     names = [f"{row.model}, {str(row.task).replace('_', ' ')}" for row in table.itertuples()]
-    drawn = {panel: {label: list(table[name]) for name, label in of.items()} for panel, of in panels.items()}
-    return study.draw_bars(names, drawn, title)
+    bars = {panel: {label: list(table[name]) for name, label in of.items()} for panel, of in panels.items()}
+    return study.draw_bars(names, bars, title)
 
 
 def verdict_of(found: Measures, samples: Sequence[Sample], drawn: Collection[str]) -> DatasetVerdict:
     """Return the answer of a run: how many hallucinated claims are found stepwise, and the false alarms."""
-    known = {
+    by_model = {
         model: {m.name: m for m in measures if m.task == "overall" and m.total} for model, measures in found.items()
     }
     claims = sum(claim.label == "hallucinated" for sample in samples for claim in sample.claims)
-    judged = f"Responses: {len(samples):,}; hallucinated claims: {claims:,}; LLMs: {len(found)}."
+    basis = f"Responses: {len(samples):,}; hallucinated claims: {claims:,}; LLMs: {len(found)}."
     then = "label responses of your own, and let a model join these judges with others to one P"
     picture = next((name for name in reversed(FIGURES) if name in drawn), "")
-    recalls = {model: of["stepwise_recall"] for model, of in known.items() if "stepwise_recall" in of}
+    recalls = {model: of["stepwise_recall"] for model, of in by_model.items() if "stepwise_recall" in of}
     if not recalls:
         suspect = f"{claims:,} claims are hallucinated by label; this run measures single steps only."
-        return DatasetVerdict(judged, suspect, "These are shares of steps, without a P.", then, picture=picture)
+        return DatasetVerdict(basis, suspect, "These are shares of steps, without a P.", then, picture=picture)
     model = max(recalls, key=lambda name: recalls[name].value or 0.0)
-    direct, alarms = known[model].get("direct_recall"), known[model].get("stepwise_false_alarms")
+    direct, alarms = by_model[model].get("direct_recall"), by_model[model].get("stepwise_false_alarms")
     aside = "" if direct is None else f"; asked directly, {direct.hits:,}"
     best = recalls[model]
     suspect = f"{model} finds {best.hits:,} of {best.total:,} hallucinated claims stepwise{aside}."
     trust = "These are verdicts without a P"
     trust += "." if alarms is None else f"; {alarms.hits:,} of {alarms.total:,} clean responses raise a false alarm."
-    return DatasetVerdict(judged, suspect, trust, then, picture=picture)
+    return DatasetVerdict(basis, suspect, trust, then, picture=picture)
 
 
 def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
@@ -440,8 +440,8 @@ def verdict_of_voters(table: pd.DataFrame, n: int) -> DatasetVerdict:
     if best["false alarms"] == best["false alarms"]:
         alarms = f"{100 * best['false alarms']:.0f} % of the clean responses raise a false alarm"
     then = "fit one model on the votes of all judges, which weighs them and gives P"
-    judged = f"Responses: {n:,}; judges: {len(rates)}."
-    return DatasetVerdict(judged, suspect, f"These are votes without a P; {alarms}.", then, picture="voters")
+    basis = f"Responses: {n:,}; judges: {len(rates)}."
+    return DatasetVerdict(basis, suspect, f"These are votes without a P; {alarms}.", then, picture="voters")
 
 
 def voter_rates(table: pd.DataFrame) -> pd.DataFrame:

@@ -238,13 +238,13 @@ def read_claims(reply: LLMReply | None, response: prompt_pool.SearchableText) ->
     start = 0
     for item in items:
         values = [item.get("claim"), item.get("segment")] if isinstance(item, dict) else [None]
-        known = strings(values)
-        if known is None or len(known) < 2:
+        texts = strings(values)
+        if texts is None or len(texts) < 2:
             return "unparsable"
-        span = response.find(known[1], start)
+        span = response.find(texts[1], start)
         start = start if span is None else span[0]
         claims.append(
-            Claim(prompt_pool.clean(known[0], "claim").strip(), prompt_pool.clean(known[1], "segment").strip(), span)
+            Claim(prompt_pool.clean(texts[0], "claim").strip(), prompt_pool.clean(texts[1], "segment").strip(), span)
         )
     return claims or "unparsable"
 
@@ -478,11 +478,11 @@ def check_claims(
 def _checked(claim: Claim, excerpts: list[Excerpt] | Reason, verdicts: Verdicts) -> CheckedClaim:
     if claim.span is None or isinstance(excerpts, str):
         return CheckedClaim(claim, "undecided", "unparsable" if isinstance(excerpts, list) else excerpts)
-    judged = [verdicts.get((claim.text, excerpt)) for excerpt in excerpts]
-    evidence = tuple((excerpt, _verdict(judgment)) for excerpt, judgment in zip(excerpts, judged, strict=True))
-    if any(judgment is not None and judgment.vote == 1 for judgment in judged):
+    judgments = [verdicts.get((claim.text, excerpt)) for excerpt in excerpts]
+    evidence = tuple((excerpt, _verdict(judgment)) for excerpt, judgment in zip(excerpts, judgments, strict=True))
+    if any(judgment is not None and judgment.vote == 1 for judgment in judgments):
         return CheckedClaim(claim, "supported", evidence=evidence)
-    reasons = ["unparsable" if judgment is None else judgment.reason for judgment in judged]
+    reasons = ["unparsable" if judgment is None else judgment.reason for judgment in judgments]
     if any(reasons):
         return CheckedClaim(claim, "undecided", commonest(reasons), evidence)
     return CheckedClaim(claim, "unsupported", evidence=evidence)

@@ -304,16 +304,16 @@ class TieredJudge(SentenceJudge):
         typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), _wording.UNMARKED))
         kinds = {i: tally.kind() for i, tally in typed.items()}
         checked = yield from label("check", {i: k for i, k in kinds.items() if k in CHECKED and k})
-        met: dict[int, list[bool | None]] = {
+        outcomes: dict[int, list[bool | None]] = {
             i: [tally.passes(*CHECKED[str(kinds[i])], self._threshold)] for i, tally in checked.items()
         }
         for criterion in self._criteria[1:]:
             # All criteria so far, and only cognitive statements have more than the first.
-            live = [i for i, passed in met.items() if kinds[i] == "cognitive" and all(passed)]
-            answered = yield from label(criterion, dict.fromkeys(live, _wording.UNMARKED))
-            for i, tally in answered.items():
-                met[i].append(tally.passes(*_OUTCOMES[criterion], self._threshold))
-        verdicts = (turn.verdict(i, kinds.get(i), met.get(i, []), self.level) for i in range(len(turn.spans)))
+            live = [i for i, passed in outcomes.items() if kinds[i] == "cognitive" and all(passed)]
+            tallies = yield from label(criterion, dict.fromkeys(live, _wording.UNMARKED))
+            for i, tally in tallies.items():
+                outcomes[i].append(tally.passes(*_OUTCOMES[criterion], self._threshold))
+        verdicts = (turn.verdict(i, kinds.get(i), outcomes.get(i, []), self.level) for i in range(len(turn.spans)))
         return _wording.TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
 
 
@@ -427,30 +427,30 @@ class AutoLabelJudge(SentenceJudge):
         every = dict.fromkeys(range(len(turn.spans)), _wording.UNMARKED)
         if kinds is None:
             typed = yield from turn.label("type", every, self._contrasts, 1)
-            known = {i: tally.kind() for i, tally in typed.items()}
+            kind_of = {i: tally.kind() for i, tally in typed.items()}
         else:
-            known = dict(enumerate(kinds))
-        relevant = {i: _wording.UNMARKED for i in every if known[i] != "irrelevant"}
+            kind_of = dict(enumerate(kinds))
+        relevant = {i: _wording.UNMARKED for i in every if kind_of[i] != "irrelevant"}
         support = yield from turn.label("support", relevant, self._contrasts, self.samples)
         for i, tally in support.items():
-            known[i] = "irrelevant" if 2 * tally.labels["irrelevant"] > self.samples else known[i]
-        cognitive = {i: _wording.UNMARKED for i in every if known[i] == "cognitive"}
+            kind_of[i] = "irrelevant" if 2 * tally.labels["irrelevant"] > self.samples else kind_of[i]
+        cognitive = {i: _wording.UNMARKED for i in every if kind_of[i] == "cognitive"}
         tiers = yield from turn.label("tier", cognitive, self._contrasts, self.samples)
         # A sample that calls a factual sentence irrelevant does not object to it.
         good = ("faithful", "irrelevant")
-        met = {i: [tally.passes(good, "hallucinated", self._threshold)] for i, tally in support.items()}
-        met |= {i: self._met(tally) for i, tally in tiers.items()}
-        verdicts = (turn.verdict(i, known[i], met.get(i, []), self.level) for i in every)
+        outcomes = {i: [tally.passes(good, "hallucinated", self._threshold)] for i, tally in support.items()}
+        outcomes |= {i: self._met(tally) for i, tally in tiers.items()}
+        verdicts = (turn.verdict(i, kind_of[i], outcomes.get(i, []), self.level) for i in every)
         return _wording.TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
 
     def _met(self, tally: _wording.LabelTally) -> list[bool | None]:
         """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""
-        met: list[bool | None] = []
+        outcomes: list[bool | None] = []
         for below in range(1, len(_wording.TIERS)):
-            met.append(tally.passes(_wording.TIERS[below:], _wording.TIERS[:below], self._threshold))
-            if not met[-1]:
+            outcomes.append(tally.passes(_wording.TIERS[below:], _wording.TIERS[:below], self._threshold))
+            if not outcomes[-1]:
                 break
-        return met
+        return outcomes
 
 
 auto_irrefutable = partial(AutoLabelJudge, level="irrefutable")

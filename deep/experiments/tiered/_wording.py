@@ -120,11 +120,11 @@ def read_tags(
     (('good', 'bad', None), ('good: Dogs bark.',))
     """
     suffix = f"-{code}" if code else ""
-    known = {f"{name}{suffix}".casefold(): name for name in labels} | dict.fromkeys((f"{m}{suffix}" for m in marks), "")
+    forms = {f"{name}{suffix}".casefold(): name for name in labels} | dict.fromkeys((f"{m}{suffix}" for m in marks), "")
     texts = [plain(sentence) for sentence in sentences]
-    said: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    labels_at: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     unaligned = []
-    for number, piece in enumerate(_pieces(_THOUGHT.sub(" ", reply), known, TAGS_A_SENTENCE * (len(texts) + 2))):
+    for number, piece in enumerate(_pieces(_THOUGHT.sub(" ", reply), forms, TAGS_A_SENTENCE * (len(texts) + 2))):
         for tags, last in ((piece.opened, False), (piece.closed, True)):
             for label in filter(None, tags):
                 text = plain(piece.text)
@@ -137,13 +137,13 @@ def read_tags(
                     continue
                 # Two sentences of the same words in one piece are told apart by its ends.
                 second = last and 2 * len(text) >= 3 * len(texts[position])
-                said[texts[position]][2 * number + second].add(label)
-    return TagReading(_by_position(texts, said), tuple(dict.fromkeys(unaligned)))
+                labels_at[texts[position]][2 * number + second].add(label)
+    return TagReading(_by_position(texts, labels_at), tuple(dict.fromkeys(unaligned)))
 
 
-def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_TextPiece]:
+def _pieces(reply: str, tags: Mapping[str, str], most_tags: int) -> list[_TextPiece]:
     """Cut a reply at its tags; an element with nothing in it is passed over."""
-    names = "|".join(map(re.escape, known))
+    names = "|".join(map(re.escape, tags))
     tag = re.compile(_TAG.format(names=names) + _TAG_REST, re.IGNORECASE)
     pieces: list[_TextPiece] = []
     waiting: list[str | None] = []
@@ -156,7 +156,7 @@ def _pieces(reply: str, known: Mapping[str, str], most_tags: int) -> list[_TextP
         if match is None:
             break
         start = match.end()
-        label = known.get(match[2].casefold()) or None
+        label = tags.get(match[2].casefold()) or None
         if not match[1]:
             waiting.append(label)
         elif waiting:
@@ -225,10 +225,10 @@ def _similarity(words: Sequence[str], sentence: Sequence[str], last: bool) -> fl
     return best
 
 
-def _by_position(texts: Sequence[str], said: Mapping[str, Mapping[int, set[str]]]) -> tuple[str | None, ...]:
+def _by_position(texts: Sequence[str], labels_at: Mapping[str, Mapping[int, set[str]]]) -> tuple[str | None, ...]:
     """Return each sentence's label, None where several conflict; of sentences alike, the first tagged is the first."""
     result: list[str | None] = [None] * len(texts)
-    for text, places in said.items():
+    for text, places in labels_at.items():
         positions = [i for i, other in enumerate(texts) if other == text]
         labels = [places[place] for place in sorted(places)]
         if len(labels) != len(positions):
@@ -305,11 +305,11 @@ class SentenceVerdict:
         """
         if self.verdict is None or self.verdict in BAD:
             return BAD.get(self.verdict or "")
-        known = self.verdict.removeprefix("at least ")
-        if known not in TIERS:
+        tier = self.verdict.removeprefix("at least ")
+        if tier not in TIERS:
             raise KeyError(self.verdict)
-        fails = TIERS.index(known) <= CRITERIA.index(level)
-        return None if fails and known != self.verdict else fails
+        fails = TIERS.index(tier) <= CRITERIA.index(level)
+        return None if fails and tier != self.verdict else fails
 
 
 @dataclass(slots=True)
@@ -380,7 +380,7 @@ class TurnReading:
             vote=vote,
             reason=reason,
             rationale="\n".join(f"not aligned: {text}" for text in self.unaligned) or None,
-            evidence=tuple(f"{said}: {s.text}" for said, s in zip(verdicts, self.sentences, strict=True)),
+            evidence=tuple(f"{verdict}: {s.text}" for verdict, s in zip(verdicts, self.sentences, strict=True)),
             **usage_of(self.replies),
         )
 
@@ -539,11 +539,11 @@ def _form(task: str, marks: Mapping[Span, str], suffix: str) -> str:
 
 def _shown(task: str, contrasts: Sequence[Contrast]) -> str:
     """Return the examples of a task as text."""
-    chosen = [contrast for contrast in contrasts if contrast.task == task]
-    if not chosen:
+    rows = [contrast for contrast in contrasts if contrast.task == task]
+    if not rows:
         return ""
     lines = ["Some sentences with the label that is right for them and one that would be wrong:"]
-    for contrast in chosen:
+    for contrast in rows:
         lines += [
             f"Material: {json.dumps(contrast.material, ensure_ascii=False)}",
             f"Sentence: {json.dumps(contrast.sentence, ensure_ascii=False)}",

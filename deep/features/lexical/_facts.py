@@ -295,8 +295,8 @@ class Dates(LexicalCheck):
         dates = [
             date for date in _dates(pair.claim) if date not in WORDS_TOO or date.capitalize() in _inside(pair.claim)
         ]
-        known = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if dates else set()
-        return _base.found_or_missing("dates", [(date, date in known) for date in dates])
+        text_dates = pair.source.derived("dates", lambda text: _dates(text).keys() | _looser(text)) if dates else set()
+        return _base.found_or_missing("dates", [(date, date in text_dates) for date in dates])
 
 
 def _dates(text: TokenizedText) -> dict[str, None]:

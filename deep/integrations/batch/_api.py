@@ -175,11 +175,11 @@ class BatchRunner(BatchSession):
 
     async def _attach(self) -> None:
         """Find the endpoint's names of batches whose making was never confirmed; give up on those that it never got."""
-        lost = [batch for batch in await self._batches() if batch.unconfirmed]
-        if not lost:
+        orphans = [batch for batch in await self._batches() if batch.unconfirmed]
+        if not orphans:
             return
-        names = await self._find(lost)
-        for batch in lost:
+        names = await self._find(orphans)
+        for batch in orphans:
             if batch.id in names:
                 waiting = await self.ledger.call(table.adopt, batch, names[batch.id])
                 if waiting < batch.size:
@@ -215,18 +215,18 @@ class BatchRunner(BatchSession):
 
         async def search() -> dict[str, str]:
             names: dict[str, str] = {}
-            wanted, seen = {batch.id for batch in batches}, set[str]()
+            ids, remote_ids = {batch.id for batch in batches}, set[str]()
             async for remote in self.client.openai.batches.list(limit=100):
                 values = {key: getattr(remote, key, None) for key in ("id", "input_file_id", "metadata")}
-                listed = str(values["id"] or f"none-{len(seen)}")
-                if listed in seen or len(seen) >= MOST_LISTED:
+                listed = str(values["id"] or f"none-{len(remote_ids)}")
+                if listed in remote_ids or len(remote_ids) >= MOST_LISTED:
                     break  # a list without an end
-                seen.add(listed)
+                remote_ids.add(listed)
                 metadata = values["metadata"] if isinstance(values["metadata"], dict) else {}
                 name = metadata.get("deep_batch") or ours.get(str(values["input_file_id"]))
-                if isinstance(values["id"], str) and isinstance(name, str) and name in wanted:
+                if isinstance(values["id"], str) and isinstance(name, str) and name in ids:
                     names.setdefault(name, listed)
-                if len(names) == len(wanted):
+                if len(names) == len(ids):
                     break
             return names
 
@@ -309,7 +309,7 @@ class BatchRunner(BatchSession):
 
         async def create() -> str:
             try:
-                made = await _named(
+                remote = await _named(
                     self.client.openai.batches.create(
                         input_file_id=str(batch.remote),
                         endpoint="/v1/chat/completions",
@@ -322,7 +322,7 @@ class BatchRunner(BatchSession):
                 if batch.id not in names:
                     raise
                 return names[batch.id]
-            return made.id
+            return remote.id
 
         try:
             return await self._api(create, once=AMBIGUOUS)
@@ -431,19 +431,19 @@ class BatchRunner(BatchSession):
     async def _enter(self, batch: Batch, lines: FileResults, requests: Mapping[str, Request], *, last: bool) -> None:
         """Enter the results of those of `requests` that were in the batch."""
         numbers = await self.ledger.call(table.numbers_in, batch_id=batch.id, keys=list(requests))
-        written, failed = [], []
+        writes, failed = [], []
         for key, (number, longer) in numbers.items():
             job = Job(requests[key], key, "", number)
             job = job.with_longer_limit() if longer else job
             try:
-                written.append(self._answer(job, lines.get(key), last=last))
+                writes.append(self._answer(job, lines.get(key), last=last))
             except CallError as error:
                 failed.append((job, error))
         for job, failure in failed:  # after the answers, which show what the model takes
             contradicts = failure.message == CONTRADICTS
             self.tally.contradictions += contradicts
-            written.append(self._fail(job, failure, last=last or contradicts))
-        await asyncio.gather(*written)
+            writes.append(self._fail(job, failure, last=last or contradicts))
+        await asyncio.gather(*writes)
 
     def _answer(self, job: Job, entry: "BatchLine", *, last: bool) -> Written:
         reply, _ = reply_in(entry)
@@ -486,9 +486,9 @@ async def _named(answer: Awaitable[T]) -> T:
     CallError
         It has none, or a state that is no word.
     """
-    answered = await answer
-    if not isinstance(getattr(answered, "id", None), str):
+    response = await answer
+    if not isinstance(getattr(response, "id", None), str):
         raise CallError("broken", "the answer names neither a file nor a batch")
-    if not isinstance(getattr(answered, "status", None), str | None):
+    if not isinstance(getattr(response, "status", None), str | None):
         raise CallError("broken", "the answer has a status that is not text")
-    return answered
+    return response

@@ -110,8 +110,8 @@ class BatchExporter(Session):
                 self.tally.find(request.voter, row)
             self.tally.found += len(lease.repeated)
             self.waiting += len(lease.elsewhere)
-            written = [done for job in lease.jobs if (done := await self._add(job)) is not None]
-            await asyncio.gather(*written)
+            writes = [done for job in lease.jobs if (done := await self._add(job)) is not None]
+            await asyncio.gather(*writes)
         for llm in list(self._making):
             await self._close(llm)
 
@@ -245,25 +245,25 @@ class BatchImporter(BatchSession):
         if unknown:
             await self.ledger.lease(unknown)
         await asyncio.gather(*(self.ledger.start(change.job) for change in changes if change.is_new))
-        written: list[Written] = []
+        writes: list[Written] = []
         for change in changes:
             numbers = count(min(change.least, 0) - 1, -1)
             pairs = zip(change.beside, numbers, strict=False)
-            written += [self.ledger.keep_beside(change.request.key, reply, number) for reply, number in pairs]
+            writes += [self.ledger.keep_beside(change.request.key, reply, number) for reply, number in pairs]
             if isinstance(change.end, CallError):
-                written.append(self._fail(change.job, change.end))
+                writes.append(self._fail(change.job, change.end))
             elif change.end is not None:
-                written.append(self._answer(change.job, change.end))
-        await asyncio.gather(*written)
+                writes.append(self._answer(change.job, change.end))
+        await asyncio.gather(*writes)
 
     def _decide(self, request: Request, results: Sequence[FileResult], now: Standing | None) -> _Change | None:
         """Return the change that the results of a request make, and count where it stands."""
         replies, errors, last = self._read(request, results)
-        known = set() if now is None else {_digest(json.loads(text)) for text in now.replies}
-        fresh = [reply for digest, reply in replies.items() if digest not in known]
+        digests = set() if now is None else {_digest(json.loads(text)) for text in now.replies}
+        fresh = [reply for digest, reply in replies.items() if digest not in digests]
         state: RequestState = "queued" if now is None else now.state
         least = 0 if now is None else now.least
-        if now is not None and (state == "done" or (state == "failed" and (known or not fresh))):
+        if now is not None and (state == "done" or (state == "failed" and (digests or not fresh))):
             self.before += bool(results)
             self.tally.contradictions += bool(fresh)
             self.tally.find(request.voter, now.row)

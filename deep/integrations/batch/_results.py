@@ -227,13 +227,13 @@ class FileResults:
         """Return the results of requests by key, without secrets; answers first, in the order of attempts."""
         marks = ", ".join("?" * len(keys))
         self._index.execute(f"UPDATE results SET met = 1 WHERE key IN ({marks})", list(keys))
-        chosen = f"SELECT key, number, digest, answered, file, at FROM results WHERE key IN ({marks})"
+        query = f"SELECT key, number, digest, answered, file, at FROM results WHERE key IN ({marks})"
         result: defaultdict[str, list[FileResult]] = defaultdict(list)
-        for key, number, digest, answered, file, at in self._index.execute(
-            f"{chosen} ORDER BY key, answered DESC, number, file, at", list(keys)
+        for key, number, digest, is_answer, file, at in self._index.execute(
+            f"{query} ORDER BY key, answered DESC, number, file, at", list(keys)
         ):
             line = line_at(self._file(file), at, self._redact)
-            result[key].append(FileResult(number, digest, bool(answered), line))
+            result[key].append(FileResult(number, digest, bool(is_answer), line))
         return dict(result)
 
     def keys(self) -> set[str]:
@@ -282,9 +282,9 @@ class FileResults:
                 self.broken += 1
                 continue
             key, _, attempt = line["custom_id"].partition(".")
-            answered = (line.get("response") or {}).get("status_code") == 200
+            is_answer = (line.get("response") or {}).get("status_code") == 200
             whole = int(attempt) if attempt.isdecimal() and attempt.isascii() and len(attempt) < 10 else 1
-            yield key, whole, result_digest(line), number, start, answered
+            yield key, whole, result_digest(line), number, start, is_answer
 
     def _file(self, number: int) -> IO[bytes]:
         if number not in self._open:
@@ -356,9 +356,9 @@ def mend_exports(connection: Connection, endpoint: str, live_runs: LiveRuns) -> 
     """Take back the exports of dead runs; return the names of files that may not have theirs, and the states."""
     table = schema.batches
     live = live_runs(connection)
-    chosen = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
+    query = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
     result = []
-    for batch_id, name, state, owner in connection.execute(chosen.where(table.c.state.in_(EXPORTS))).all():
+    for batch_id, name, state, owner in connection.execute(query.where(table.c.state.in_(EXPORTS))).all():
         if state == "exporting" and owner in live:
             continue
         if state == "exporting":
@@ -372,12 +372,12 @@ def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Stan
     rows = known_requests(connection, keys)
     attempts, batches = schema.attempts.c, schema.batches.c
     in_files = {row["batch"] for row in rows.values() if row["batch"] is not None}
-    chosen = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORTS))
-    exports = set(connection.execute(chosen).scalars())
+    query = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORTS))
+    exports = set(connection.execute(query).scalars())
     tried: dict[str, list[tuple[int, str | None]]] = {key: [] for key in rows}
-    answered = case((attempts.outcome == "answered", attempts.reply), else_=None)
+    answer = case((attempts.outcome == "answered", attempts.reply), else_=None)
     for key, number, reply in connection.execute(
-        select(attempts.key, attempts.number, answered).where(attempts.key.in_(list(rows)))
+        select(attempts.key, attempts.number, answer).where(attempts.key.in_(list(rows)))
     ):
         tried[key].append((number, reply))
     return {
@@ -402,11 +402,11 @@ def take_batches(connection: Connection, endpoint: str, run: int, live_runs: Liv
     So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
     """
     table = schema.batches
-    left = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
+    condition = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
     dead = table.c.owner.not_in(live_runs(connection))
-    connection.execute(update(table).where(left, dead).values(owner=run))
-    chosen = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(left, table.c.owner == run)
-    return [Batch(*row) for row in connection.execute(chosen.order_by(table.c.created))]
+    connection.execute(update(table).where(condition, dead).values(owner=run))
+    query = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(condition, table.c.owner == run)
+    return [Batch(*row) for row in connection.execute(query.order_by(table.c.created))]
 
 
 def adopt(connection: Connection, batch: Batch, remote: str) -> int:
@@ -415,8 +415,8 @@ def adopt(connection: Connection, batch: Batch, remote: str) -> int:
     Those that were given up on, and not asked again, wait for it once more.
     """
     requests, attempts = schema.requests, schema.attempts
-    lost = (requests.c.state == "unknown") | ((requests.c.state == "failed") & (requests.c.failure == "unknown"))
-    mine = (requests.c.batch == batch.id) & lost
+    is_orphan = (requests.c.state == "unknown") | ((requests.c.state == "failed") & (requests.c.failure == "unknown"))
+    mine = (requests.c.batch == batch.id) & is_orphan
     its_last = (attempts.c.key == requests.c.key) & (attempts.c.number == requests.c.attempts)
     result = select(1).where(its_last, mine).exists()
     connection.execute(update(attempts).where(attempts.c.outcome == "unknown", result).values(outcome=None))

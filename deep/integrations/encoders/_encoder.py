@@ -273,9 +273,9 @@ class EmbeddingJudge(NetworkJudge):
         A text of several sentences, or one that is too long for the model, has the direction of their mean.
         """
         pieces = [self._split(text) for text in texts]
-        known = list(dict.fromkeys(piece for some in pieces for piece in some))
-        place = {piece: i for i, piece in enumerate(known)}
-        vectors = self._embed(known)
+        all_pieces = list(dict.fromkeys(piece for some in pieces for piece in some))
+        place = {piece: i for i, piece in enumerate(all_pieces)}
+        vectors = self._embed(all_pieces)
         sums = np.zeros((len(pieces), vectors.shape[1]))
         for row, some in enumerate(pieces):
             sums[row] = vectors[[place[piece] for piece in some]].sum(axis=0)
@@ -378,11 +378,11 @@ def _pooling(network: Network) -> str:
     """Return 'cls' or 'mean', as the folder says; the mean where it says nothing."""
     path = network.folder / "1_Pooling" / "config.json"
     settings = read_settings(path)
-    chosen = sorted(
+    modes = sorted(
         name.removeprefix("pooling_mode_") for name in settings if name.startswith("pooling_mode_") and settings[name]
     )
-    chosen = chosen or [str(settings.get("pooling_mode", "mean"))]
-    known = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
-    if len(chosen) > 1 or chosen[0] not in known:
-        raise InputError(f"`path_or_id` must pool by the mean or the first token. Got {', '.join(chosen)} in {path}.")
-    return known[chosen[0]]
+    modes = modes or [str(settings.get("pooling_mode", "mean"))]
+    pooling_of = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean"}
+    if len(modes) > 1 or modes[0] not in pooling_of:
+        raise InputError(f"`path_or_id` must pool by the mean or the first token. Got {', '.join(modes)} in {path}.")
+    return pooling_of[modes[0]]

@@ -45,13 +45,13 @@ class NetworkJudge(OfflineJudge):
     @property
     def details(self) -> Mapping[str, object]:
         """See :class:`deep.judges.Judge`."""
-        known = {"kind": self.name.partition("-")[0], "judge": self.name, "version": self.version}
-        return {**known, "model": self.model_id, "settings": dict(self.settings)}
+        facts = {"kind": self.name.partition("-")[0], "judge": self.name, "version": self.version}
+        return {**facts, "model": self.model_id, "settings": dict(self.settings)}
 
     def _set_version(self, **more: object) -> None:
         """Set `version`: a hash of the settings, of the model's files, and of what else decides the votes."""
-        told = {"kind": self.name, "model": self.network.fingerprint, **more, **self.settings}
-        object.__setattr__(self, "version", sha256(json.dumps(told, sort_keys=True).encode()).hexdigest())
+        facts = {"kind": self.name, "model": self.network.fingerprint, **more, **self.settings}
+        object.__setattr__(self, "version", sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest())
 
     def voter(self, llm: str = "") -> str:  # noqa: ARG002  no LLM is asked
         """Return the name of its column."""
@@ -117,8 +117,8 @@ class PairJudge(NetworkJudge):
     def _judge(self, examples: list[Example]) -> list[Judgment]:
         cut = lru_cache(maxsize=None)(self._cut)
         grids = [self._pairs(example, cut) for example in examples]
-        known = (grid for grid in grids if isinstance(grid, list))
-        pairs = list(dict.fromkeys(pair for grid in known for row in grid for pair in row))
+        full_grids = (grid for grid in grids if isinstance(grid, list))
+        pairs = list(dict.fromkeys(pair for grid in full_grids for row in grid for pair in row))
         values = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
         return [self._checked(grid, values) if isinstance(grid, list) else self._no_vote(grid) for grid in grids]
 
@@ -131,8 +131,8 @@ class PairJudge(NetworkJudge):
         parts = cut(example.source, room) if room * SOURCE_SHARE >= limit else ()
         return [[(part, claim) for claim in claims] for part in parts] or "truncated"
 
-    def _checked(self, grid: PairGrid, known: Mapping[TextPair, Floats]) -> Judgment:
-        values = [[known[pair] for pair in row] for row in grid]
+    def _checked(self, grid: PairGrid, scores: Mapping[TextPair, Floats]) -> Judgment:
+        values = [[scores[pair] for pair in row] for row in grid]
         if not all(np.isfinite(value).all() for row in values for value in row):
             return self._no_vote("failed")
         return self._verdict(grid, values)

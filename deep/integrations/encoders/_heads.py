@@ -58,12 +58,12 @@ def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, l
     config.num_labels = 3
     try:
         model = RobertaForSequenceClassification(config)
-        known = model.state_dict()
-        named = {}
+        parameters = model.state_dict()
+        weights = {}
         for name, value in state.items():
             old = next((old for old in RENAMED if name.startswith(old)), "")
-            named[(RENAMED[old] or "roberta.") + name.removeprefix(old) if old else name] = value
-        model.load_state_dict({name: named[name] for name in known})
+            weights[(RENAMED[old] or "roberta.") + name.removeprefix(old) if old else name] = value
+        model.load_state_dict({name: weights[name] for name in parameters})
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise InputError(
             f"`id_or_path` must hold AlignScore's weights and the config.json of their RoBERTa. "

@@ -189,12 +189,12 @@ class Network:
 
         lengths = np.sum([self.count(column) for column in texts], axis=0)
         order = np.argsort(-lengths, kind="stable").tolist()
-        known = inspect.signature(self.model.forward).parameters
+        parameters = inspect.signature(self.model.forward).parameters
         for start in range(0, len(order), self.batch_size):
             at = order[start : start + self.batch_size]
             columns = [[_encodable(column[i]) for i in at] for column in texts]
             encoded = self.tokenizer(*columns, padding=True, return_tensors="pt", verbose=False)
-            inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in known}
+            inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in parameters}
             if type(self.model).__name__.endswith(BUILT["generator"]):
                 # One step of the decoder: what it would say first.
                 start = int(getattr(self.model.config, "decoder_start_token_id", None) or 0)
@@ -314,9 +314,9 @@ def _weights(folder: Path, kind: NetworkKind, origin: str) -> "PreTrainedModel":
         raise InputError(
             f"`id_or_path` must hold weights that transformers reads. Got {origin!r}: {one_line(error)}"
         ) from None
-    lost = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
-    if lost:
-        raise InputError(f"`id_or_path` must hold every weight of the model. Got {origin!r}, which lacks {lost[0]!r}.")
+    gaps = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+    if gaps:
+        raise InputError(f"`id_or_path` must hold every weight of the model. Got {origin!r}, which lacks {gaps[0]!r}.")
     return model
 
 
@@ -334,9 +334,9 @@ def _placed(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
     """Return a model on a device; by default the GPU where there is one."""
     import torch
 
-    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    target = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return model.to(chosen)
+        return model.to(target)
     except (AssertionError, RuntimeError) as error:
         raise InputError(
             f"`device` must be a device that PyTorch can use here, such as cpu or cuda:0. Got {device!r}: "
@@ -361,19 +361,19 @@ def _limit(
     config: "PretrainedConfig", tokenizer: "PreTrainedTokenizerBase", folder: Path, reads: int | None, limit: int | None
 ) -> int:
     """Return the longest input that the model can read; `limit` can only lower it."""
-    known = [] if reads is None else [reads]
+    limits = [] if reads is None else [reads]
     positions = getattr(config, "max_position_embeddings", None)
     if reads is None or positions is not None:  # else positions are relative, and nothing else bounds an input
         # The tokenizer and the settings of sentence-transformers may name a limit, too.
         length = read_settings(folder / "sentence_bert_config.json").get("max_seq_length")
-        known += [value for value in (length, tokenizer.model_max_length) if value and value < _NO_LIMIT]
+        limits += [value for value in (length, tokenizer.model_max_length) if value and value < _NO_LIMIT]
         if not isinstance(positions, int) or positions < 1:
-            known.append(_USUAL_LIMIT)
+            limits.append(_USUAL_LIMIT)
         else:
-            known.append(positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions)
-    if limit is not None and (type(limit) is not int or not 1 <= limit <= min(known)):
-        raise InputError(f"`max_tokens` must be a whole number from 1 to {min(known)}. Got {limit!r}.")
-    return limit or min(known)
+            limits.append(positions - 2 if config.pad_token_id == _FAIRSEQ_PAD else positions)
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= min(limits)):
+        raise InputError(f"`max_tokens` must be a whole number from 1 to {min(limits)}. Got {limit!r}.")
+    return limit or min(limits)
 
 
 def _encodable(text: str) -> str:

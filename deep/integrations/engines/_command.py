@@ -69,15 +69,15 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("`out` must be given with `votes`, `cells` or `moments`. Got none.")
     out, fitted = check_out(args.out, [".json"]), model.load(args.model)
     options = model.ScoreOptions(args.allow_mismatch, args.allow_missing)
-    counted = _read_once(args.moments)
-    result = engines.Moments.empty(fitted).merge(*counted.values())
+    by_path = _read_once(args.moments)
+    result = engines.Moments.empty(fitted).merge(*by_path.values())
     if args.cells:
         result = result.merge(engines.moments_of_cells(fitted, args.cells))
     if args.votes:
         result = result.merge(engines.moments_of_files(fitted, args.votes, options, args.scores))
     engines.save_moments(result, out)
     rows = {name: one.n for name, one in result.datasets.items()}
-    lines = [*_alike(counted), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
+    lines = [*_alike(by_path), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
     print_result(SCHEMA | {"rows": rows, "out": str(out)}, lines, as_json=args.json)
     return ExitStatus.DONE
 
@@ -91,11 +91,11 @@ def _read_once(paths: Sequence[str]) -> dict[str, engines.Moments]:
     return {path: engines.read_moments(path) for path in paths}
 
 
-def _alike(counted: Mapping[str, engines.Moments]) -> Iterator[str]:
+def _alike(by_path: Mapping[str, engines.Moments]) -> Iterator[str]:
     """Yield a line on each file that holds what another one does, as a copy would."""
-    paths = list(counted)
+    paths = list(by_path)
     for at, path in enumerate(paths):
-        same = next((other for other in paths[:at] if counted[other] == counted[path]), None)
+        same = next((other for other in paths[:at] if by_path[other] == by_path[path]), None)
         if same is not None:
             yield f"{path} holds the same counts as {same}: if the rows are the same, they count twice"
 

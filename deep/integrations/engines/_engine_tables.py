@@ -266,9 +266,9 @@ def _write_sql(model: Model, name: str, table: "pa.Table", file: TextIO) -> None
 
 
 def _check_names(model: Model) -> None:
-    seen: dict[str, str] = {}
+    forms: dict[str, str] = {}
     for voter in model.voter_names:
-        before = seen.setdefault(voter.lower(), voter)
+        before = forms.setdefault(voter.lower(), voter)
         if before != voter:
             raise InputError(
                 f"`model` must have voters whose names differ in more than case, which SQL ignores. Got {before!r} and "

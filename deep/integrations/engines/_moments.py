@@ -124,12 +124,12 @@ class Moments:
         InputError
             They are of different models.
         """
-        merged = dict(self.datasets)
+        sums = dict(self.datasets)
         for other in others:
             self.check_same(other)
             for name, one in other.datasets.items():
-                merged[name] = merged[name] + one if name in merged else one
-        return replace(self, datasets=dict(sorted(merged.items())))
+                sums[name] = sums[name] + one if name in sums else one
+        return replace(self, datasets=dict(sorted(sums.items())))
 
     def check_same(self, other: "Moments") -> None:
         """Raise unless `other` can be merged with these."""
@@ -233,12 +233,12 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
     """
     if model.score_names:
         raise InputError(f"`cells` must not be given with a model of soft scores, {model.score_names[0]!r}. Got some.")
-    moments, wanted = Moments.empty(model), ["dataset", COUNT, *dict.fromkeys(model.voter_names)]
+    moments, columns = Moments.empty(model), ["dataset", COUNT, *dict.fromkeys(model.voter_names)]
     for source in open_all(paths):
-        missing = [name for name in wanted if name not in source.columns]
+        missing = [name for name in columns if name not in source.columns]
         if missing:
             raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
-        for piece in source.pieces(wanted, PATTERNS_AT_ONCE):
+        for piece in source.pieces(columns, PATTERNS_AT_ONCE):
             votes = np.column_stack([vote_cells(piece[name]) for name in model.voter_names])
             names, counts = name_cells(piece["dataset"], required=True), _counts(piece[COUNT])
             moments = moments.merge(moments_of_votes(model, votes, datasets=names, counts=counts))
@@ -325,11 +325,11 @@ def _contexts(model: Model, one: DatasetMoments) -> Floats:
 
 def _cells(codes: npt.NDArray[np.int32], counts: Whole, n_voters: int) -> DatasetMoments:
     few = len(codes) < 3**n_voters  # to go through every pattern costs more than to sort them
-    seen, at = np.unique(codes, return_inverse=True) if few else (np.arange(3**n_voters), codes)
-    totals = np.zeros(len(seen), dtype=np.int64)
+    distinct, at = np.unique(codes, return_inverse=True) if few else (np.arange(3**n_voters), codes)
+    totals = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(totals, at, counts)
     texts = _grid_text(n_voters)
-    cells = {texts[code]: n for code, n in zip(seen.tolist(), totals.tolist(), strict=True) if n}
+    cells = {texts[code]: n for code, n in zip(distinct.tolist(), totals.tolist(), strict=True) if n}
     return DatasetMoments(int(counts.sum()), cells)
 
 

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         files += logs
     out = args.out or Path(f"{files[0].name.lstrip('.').partition('.')[0]}.votes.parquet")
     result = read_foreign(files, ForeignOptions(**topic_values(ForeignOptions, args)))
-    written = result.write(out)
+    paths = result.write(out)
     items = Counter(str(one.dataset) for one in result.examples)
     reasons = Counter(sorted(str(one.reason) for row in result.judgments for one in row.values()))
     results: dict[str, Any] = {
@@ -67,22 +67,22 @@ def run(args: argparse.Namespace) -> int:
         "votes": reasons.pop("None", 0),
         "reasons": reasons,
         "notes": list(result.notes),
-        "files": [str(path) for path in written],
-        "next": _next(result.voters, written, args.scale),
+        "files": [str(path) for path in paths],
+        "next": _next(result.voters, paths, args.scale),
     }
     lines = [", ".join(result.titles)]
     lines += [f"{name}: {n} items" for name, n in items.items()]
     answers = f"{results['votes']} answers of {', '.join(result.voters)}" if result.voters else "no answers"
     lines += [f"{answers}, {results['labels']} items labeled"]
     lines += [f"{n} missing: {reason}" for reason, n in reasons.items()]
-    lines += [*result.notes, *(f"written: {path}" for path in written), f"next: {results['next']}"]
+    lines += [*result.notes, *(f"written: {path}" for path in paths), f"next: {results['next']}"]
     console.print_result(console.SCHEMA | results, lines, as_json=args.json)
     return ExitStatus.DONE
 
 
-def _next(voters: tuple[str, ...], written: list[Path], scales: tuple[str, ...]) -> str:
+def _next(voters: tuple[str, ...], paths: list[Path], scales: tuple[str, ...]) -> str:
     """Return the command that is next: a report of answers, or votes on texts that have none."""
-    name, out = shlex.quote(str(written[0])), written[0]
+    name, out = shlex.quote(str(paths[0])), paths[0]
     if voters:
         # A table holds numbers, and no scale of them.
         declared = f" --scale {shlex.join(scales)}" if scales else ""

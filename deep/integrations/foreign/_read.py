@@ -109,20 +109,20 @@ class Foreign:
         out = check_out(out, [".parquet"]) if self.voters else out
         scales = {name: {"scale": str(scale)} for name, scale in self.scales.items()}
         voters = {name: {"kind": "foreign", **scales.get(name, {})} for name in self.voters}
-        written, made = [], {"schema_version": 1, "voters": voters}
+        paths, metadata = [], {"schema_version": 1, "voters": voters}
         if any(one.claim for one in self.examples):
             texts = out.with_suffix(".examples.jsonl")
             with whole_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
                 for one in self.examples:
                     row = {name: getattr(one, name) for name in Example.__slots__}
                     file.write(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n")
-            made["examples"] = datasets.origin_record(datasets.read_examples(texts), out)
-            written.append(texts)
+            metadata["examples"] = datasets.origin_record(datasets.read_examples(texts), out)
+            paths.append(texts)
         if self.voters:
             rows = zip(self.examples, self.judgments, strict=True)
-            asking.write_judged(rows, self.voters, out, made, soft=self.soft, graders=self.scales)
-            written = [out, *([out.with_suffix(".soft.parquet")] if self.soft else []), *written]
-        return written
+            asking.write_judged(rows, self.voters, out, metadata, soft=self.soft, graders=self.scales)
+            paths = [out, *([out.with_suffix(".soft.parquet")] if self.soft else []), *paths]
+        return paths
 
 
 def _answer(judgment: Judgment | None, none: float, *, graded: bool) -> float:
@@ -172,10 +172,10 @@ def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
     files = [_open(Path(path)) for path in paths]
     names = _datasets(files, options)
     items = list[ForeignItem]()
-    known = dict[tuple[str, str | None], ForeignItem]()  # to which one more person's file adds
+    by_item = dict[tuple[str, str | None], ForeignItem]()  # to which one more person's file adds
     for file, name in zip(files, names, strict=True):
         for item in _items(file, name, options):
-            same = known.setdefault((item.dataset, item.item), item) if file.tool.is_long else item
+            same = by_item.setdefault((item.dataset, item.item), item) if file.tool.is_long else item
             if same is item:
                 items.append(item)
             else:
@@ -200,7 +200,7 @@ def _open(path: Path) -> _ForeignFile:
 
 
 def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
-    known = "; ".join(tool.title for tool in tools())
+    titles = "; ".join(tool.title for tool in tools())
     if isinstance(loaded, Mapping):
         columns = list(loaded)
         remedy = "That is one object. Give a file with a record for each item (lm-eval: samples_*.jsonl)"
@@ -209,7 +209,7 @@ def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
         guess = " ".join(f"--{role} {name!r}" for role, name in suggested(loaded).items()) if loaded else ""
         remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN --judges COLUMN'}"
     return InputError(
-        f"`files` must be one of: {known}; or a table with a column of answers or of claims. Got {str(path)!r} with "
+        f"`files` must be one of: {titles}; or a table with a column of answers or of claims. Got {str(path)!r} with "
         f"{listed([repr(name) for name in columns], 12) or 'nothing in it'}. {remedy}."
     )
 
@@ -252,21 +252,21 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
     graders = _graders(chain.from_iterable(every)) if tool.name == "inspect" else set[str]()
     by_id: dict[str, ForeignItem] = {}
     for number, record in enumerate(file.records, start=1):
-        known = flat(record)
-        name = _id(first_of(known, paths.get("item", ()))) or str(number)
-        texts = {role: text_of(first_of(known, paths.get(role, ()))) for role in ("source", "claim", "question")}
-        document = _id(first_of(known, paths.get("document", ())))
+        fields = flat(record)
+        name = _id(first_of(fields, paths.get("item", ()))) or str(number)
+        texts = {role: text_of(first_of(fields, paths.get(role, ()))) for role in ("source", "claim", "question")}
+        document = _id(first_of(fields, paths.get("document", ())))
         item = f"{name}@epoch-{record['epoch']}" if several else name
-        own = first_of(known, paths.get("dataset", ()))
-        label = first_of(known, paths["label"]) if "label" in paths else _own_label(known, options.label)
+        own = first_of(fields, paths.get("dataset", ()))
+        label = first_of(fields, paths["label"]) if "label" in paths else _own_label(fields, options.label)
         one = ForeignItem(dataset if own is None else str(own), item, document, texts, label)
-        one.answers = list(answers_in(tool, known, question, person))
-        part = first_of(known, tool.answers.get("per", ()))
+        one.answers = list(answers_in(tool, fields, question, person))
+        part = first_of(fields, tool.answers.get("per", ()))
         beside = "" if part in (None, "none") else f", {part}"
         one.answers += [ForeignAnswer(f"{column}{beside}", record.get(column)) for column in rest]
-        one.failed, one.people = first_of(known, tool.broken) is not None, tool.people
+        one.failed, one.people = first_of(fields, tool.broken) is not None, tool.people
         if tool.name == "lm-eval":
-            texts["claim"] = _likeliest(record, known) or texts["claim"]
+            texts["claim"] = _likeliest(record, fields) or texts["claim"]
         if tool.name == "inspect":
             one.answers = [_of_inspect(answer, record, graders, failed=one.failed) for answer in one.answers]
         if long and item in by_id:
@@ -278,7 +278,7 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
     yield from by_id.values() if long else ()
 
 
-def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
+def _likeliest(record: FileRow, fields: Mapping[str, Any]) -> str:
     """Return the text of the likeliest choice of lm-eval, empty where the model was not asked for likelihoods.
 
     Such a response is a log-likelihood and whether greedy decoding gives that choice, as numbers or as their texts.
@@ -290,7 +290,7 @@ def _likeliest(record: FileRow, known: Mapping[str, Any]) -> str:
     if not pairs or len(likelihoods) < len(pairs):
         return ""
     best = likelihoods.index(max(likelihoods))
-    return text_of(first_of(known, (f"arguments.gen_args_{best}.arg_1", f"arguments.{best}.1"))).strip()
+    return text_of(first_of(fields, (f"arguments.gen_args_{best}.arg_1", f"arguments.{best}.1"))).strip()
 
 
 def _graders(answers: Iterable[ForeignAnswer]) -> set[str]:
@@ -324,11 +324,11 @@ def _id(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _own_label(known: Mapping[str, Any], name: str | None) -> object:
+def _own_label(fields: Mapping[str, Any], name: str | None) -> object:
     """Return the value under the name of the label, wherever in a record."""
     if name is None:
         return None
-    return known.get(name, next((value for key, value in known.items() if key.endswith(f".{name}")), None))
+    return fields.get(name, next((value for key, value in fields.items() if key.endswith(f".{name}")), None))
 
 
 def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[str, str], list[str]]:
@@ -347,10 +347,10 @@ def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[st
     judges += [name for name in rest if any(fnmatchcase(name, pattern) for pattern in SCALES.get())]
     if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
         roles["label"], judges = judges[0], []
-    taken = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in choices]
+    guesses = [f"{role} is {name!r}" for role, name in roles.items() if role != name and role not in choices]
     unused = [repr(name) for name in columns - {*roles.values(), *judges}]
-    if taken:
-        file.notes.append(f"By its name, {listed(taken, 12)}. For others: --source, --claim, --label, --item.")
+    if guesses:
+        file.notes.append(f"By its name, {listed(guesses, 12)}. For others: --source, --claim, --label, --item.")
     if judges:
         file.notes.append(f"Judges: {listed([repr(name) for name in judges], 12)}.")
     if unused:
@@ -413,10 +413,10 @@ class _Settled:
 
     def _once(self, item: ForeignItem) -> list[ForeignAnswer]:
         """Return the answers of an item, one a judge: several of a metric are a judge each, and a person has one."""
-        seen: dict[str, list[ForeignAnswer]] = defaultdict(list)
+        by_judge: dict[str, list[ForeignAnswer]] = defaultdict(list)
         for answer in map(self._named, item.answers):
-            seen[answer.judge].append(answer)
-        for name, same in seen.items():
+            by_judge[answer.judge].append(answer)
+        for name, same in by_judge.items():
             values = list(dict.fromkeys(str(self._plain(answer)) for answer in same))
             if item.people and len(values) > 1:
                 raise InputError(
@@ -425,7 +425,7 @@ class _Settled:
                 )
         return [
             answer._replace(judge=name if n == 1 else f"{name} {n}")
-            for name, same in seen.items()
+            for name, same in by_judge.items()
             for n, answer in enumerate(same[:1] if item.people else same, start=1)
         ]
 
@@ -487,15 +487,15 @@ class _Settled:
         words = {name: n for name, n in self._unread.items() if name not in self._left_out}
         self._scales = self._recognised()
         # Labels are no grades, so those need a cut that is no guess.
-        known = {name for name, one in self._scales.items() if name != options.label or one.high <= 1}
-        grades = {*self._numbers} - known - self._left_out if options.from_grade is None else set[str]()
+        scale_names = {name for name, one in self._scales.items() if name != options.label or one.high <= 1}
+        grades = {*self._numbers} - scale_names - self._left_out if options.from_grade is None else set[str]()
         mixed = next((name for name in words if self._usable[name] or name in self._numbers), None)
         usable = {*self._usable, *self._numbers} - {*words, *grades, *options.ignore}
         if words and (mixed or not usable - ({options.label} if label_only else set())):
-            seen = sum((words[name] for name in ([mixed] if mixed else words)), Counter[str]())
-            told = ", ".join(f"{word!r:.40} ({n:,})" for word, n in seen.most_common(WORDS_SHOWN))
+            counts = sum((words[name] for name in ([mixed] if mixed else words)), Counter[str]())
+            sample = ", ".join(f"{word!r:.40} ({n:,})" for word, n in counts.most_common(WORDS_SHOWN))
             raise InputError(
-                f"`yes` and `no` must say what the answers mean. Got {told}{f' of {mixed!r}' if mixed else ''}. Name "
+                f"`yes` and `no` must say what the answers mean. Got {sample}{f' of {mixed!r}' if mixed else ''}. Name "
                 "words that mean consistent with --yes, and the others with --no; leave a judge out with --ignore."
             )
         for name in words:
@@ -554,23 +554,23 @@ class _Settled:
             self.notes.append(f"Numbers of {listed(self.soft)} stand beside the votes, for `deep fit --scores`.")
         label = self._options.label
         if label is not None and all(one is None for one in self.labels):
-            known = listed(sorted(names), 12) or "none"
+            judges = listed(sorted(names), 12) or "none"
             raise InputError(
-                f"`label` must be a judge ({known}) or a column of 0 and 1. Got {label!r}: no label. "
+                f"`label` must be a judge ({judges}) or a column of 0 and 1. Got {label!r}: no label. "
                 "Of grades, say the lowest that counts as consistent (--from-grade)."
             )
 
 
 def _examples(items: Sequence[ForeignItem], settled: _Settled) -> Iterator[Example]:
     """Yield the items as examples: ids are unique, and items of one source are of one document."""
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     documents: dict[tuple[str, str], str] = {}
     for item, label in zip(items, settled.labels, strict=True):
         name = str(item.item)
         if not is_storable(name):
             raise InputError(f"`files` must name items in plain text, without NUL. Got {name!a}. Export them again.")
-        seen[item.dataset, name] += 1
-        n = seen[item.dataset, name]
+        counts[item.dataset, name] += 1
+        n = counts[item.dataset, name]
         source = item.texts.get("source", "")
         document = item.document or (documents.setdefault((item.dataset, source), name) if source else name)
         claim, question = item.texts.get("claim", ""), item.texts.get("question") or None

@@ -138,8 +138,8 @@ class ForeignOptions:
     def words(self, tool: "Tool") -> dict[str, int]:
         """Return the words that are answers, in lower case, and what each means."""
         votes = {word: vote for vote, words in ((1, self.yes), (0, self.no), (-1, self.none)) for word in words}
-        known = {**VOTE_OF_TEXT, **_TABLES["usual"]["verdicts"], **tool.words, **votes}
-        return {word.strip().lower(): vote for word, vote in known.items()}
+        vote_of = {**VOTE_OF_TEXT, **_TABLES["usual"]["verdicts"], **tool.words, **votes}
+        return {word.strip().lower(): vote for word, vote in vote_of.items()}
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Tool:
 
     def fits(self, records: Sequence[FileRow]) -> bool:
         """Return whether one of the first records has all that this kind needs."""
-        return any(all(_has(known, need) for need in self.needs) for known in map(flat, records[:N_LOOKED_AT]))
+        return any(all(_has(fields, need) for need in self.needs) for fields in map(flat, records[:N_LOOKED_AT]))
 
 
 # A file of rows that is no other tool's; which column is what, its names or the user say.
@@ -220,9 +220,9 @@ def _spelled(paths: Iterable[str]) -> Iterator[str]:
         yield from [path.replace(f"${role}", name) for name in ROLES[role]] if role in ROLES else [path]
 
 
-def _has(known: Mapping[str, Any], need: str) -> bool:
+def _has(fields: Mapping[str, Any], need: str) -> bool:
     return any(
-        any(key.startswith(path[:-1]) for key in known) if path.endswith("*") else path in known
+        any(key.startswith(path[:-1]) for key in fields) if path.endswith("*") else path in fields
         for path in need.split("|")
     )
 
@@ -290,13 +290,13 @@ def _parquet_rows(path: Path) -> list[FileRow]:
     """Return the rows of a Parquet file; a class of Hugging Face's is its name, not its number."""
     with datasets.open_parquet(path, "files") as table:
         names = table.names
-        told = (table.file.schema_arrow.metadata or {}).get(b"huggingface")
-    features = json.loads(told)["info"]["features"] if told else {}
+        metadata = (table.file.schema_arrow.metadata or {}).get(b"huggingface")
+    features = json.loads(metadata)["info"]["features"] if metadata else {}
     classes = {name: one["names"] for name, one in features.items() if isinstance(one, dict) and "names" in one}
     rows: list[FileRow] = []
     for _, row in datasets.read_rows(path, names, param="files"):
-        named = {key: dict[Any, str](enumerate(words)).get(row.get(key)) for key, words in classes.items()}
-        rows.append({**row, **named})
+        texts = {key: dict[Any, str](enumerate(words)).get(row.get(key)) for key, words in classes.items()}
+        rows.append({**row, **texts})
     return rows
 
 
@@ -307,8 +307,8 @@ def _inspect_samples(path: Path) -> FileRow:
     try:
         head = read_eval_log(path, header_only=True)
         samples = read_eval_log_samples(path, all_samples_required=False)
-        wanted = {"id", "epoch", "target", "input", "metadata", "output", "scores", "error"}
-        rows = [json.loads(sample.model_dump_json(include=wanted)) for sample in samples]
+        fields = {"id", "epoch", "target", "input", "metadata", "output", "scores", "error"}
+        rows = [json.loads(sample.model_dump_json(include=fields)) for sample in samples]
     except Exception as error:  # of zip, JSON, pydantic or a file system, as the log has it
         message = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"`files` must be logs of Inspect. Got {str(path)!r}: {message}.") from None
@@ -373,23 +373,23 @@ def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, perso
         yield from (ForeignAnswer(key[at:], value) for key, value in known.items() if key.startswith(how["prefix"]))
 
 
-def _answer(tool: Tool, known: Mapping[str, Any], judge: object, question: str | None) -> Iterator[ForeignAnswer]:
+def _answer(tool: Tool, fields: Mapping[str, Any], judge: object, question: str | None) -> Iterator[ForeignAnswer]:
     """Yield the answer that stands in a record or in a part of one; none where it is to be skipped."""
     how = tool.answers
-    if any(known.get(path) in values for path, values in how.get("skip", {}).items()):
+    if any(fields.get(path) in values for path, values in how.get("skip", {}).items()):
         return
     if question and "pick" in how:
         where, _, key = how["pick"].partition(".")
-        known = flat({**known, where: [one for one in known.get(where) or () if one.get(key) == question]})
+        fields = flat({**fields, where: [one for one in fields.get(where) or () if one.get(key) == question]})
     values = [path.replace("$answer", question or "") for path in how.get("value", ())]
     value, grade, why, failed = (
-        first_of(known, values) if name == "value" else first_of(known, how.get(name, ()))
+        first_of(fields, values) if name == "value" else first_of(fields, how.get(name, ()))
         for name in ("value", "grade", "why", "failed")
     )
     if value is None and "$answer" in "".join(how.get("value", ())):  # a column for each choice, true where it is taken
         start = f"{values[0]}."
-        chosen = (k for k, cell in known.items() if k.startswith(start) and str(cell).strip().lower() in _TRUE)
-        value = next((k[len(start) :] for k in chosen), None)
+        keys = (k for k, cell in fields.items() if k.startswith(start) and str(cell).strip().lower() in _TRUE)
+        value = next((k[len(start) :] for k in keys), None)
     if isinstance(value, Mapping) and not tool.people:  # several values of one score are a judge each
         yield from (ForeignAnswer(f"{judge}.{key}", one, None, why, failed) for key, one in value.items())
     else:
@@ -410,15 +410,15 @@ def question_of(tool: Tool, records: Sequence[FileRow], question: str | None) ->
         return question
     names: Counter[str] = Counter()
     for record in records:
-        known = flat(record)
+        fields = flat(record)
         if "pick" in how:
             where, _, key = how["pick"].partition(".")
-            parts = (part for one in known.get(how["at"]) or () for part in one.get(where) or ())
+            parts = (part for one in fields.get(how["at"]) or () for part in one.get(where) or ())
             names.update(str(part[key]) for part in parts if key in part)
         elif "flat" in how:
-            names.update(key.removesuffix(how["flat"]) for key in known if key.endswith(how["flat"]))
+            names.update(key.removesuffix(how["flat"]) for key in fields if key.endswith(how["flat"]))
         elif start := paths[0].partition("$")[0]:
-            names.update({key[len(start) :].partition(".")[0] for key in known if key.startswith(start)})
+            names.update({key[len(start) :].partition(".")[0] for key in fields if key.startswith(start)})
         else:
             names.update(key for key in record if key not in how["known"])
     if "pick" not in how and paths and not paths[0].partition("$")[0]:
@@ -435,7 +435,7 @@ def question_of(tool: Tool, records: Sequence[FileRow], question: str | None) ->
 
 def _is_answer_column(records: Sequence[FileRow], name: str) -> bool:
     cells = [str(record[name]) for record in records if not is_empty(record.get(name))]
-    usual = {known for names in ROLES.values() for known in names} - {*ROLES["label"]}
+    usual = {role_name for names in ROLES.values() for role_name in names} - {*ROLES["label"]}
     is_few = 0 < len(set(cells)) <= FEW_ANSWERS and max(map(len, cells)) <= SHORT_ANSWER
     return is_few and name not in usual
 
@@ -493,8 +493,8 @@ def column_roles(records: Sequence[FileRow], choices: Mapping[str, str]) -> dict
         if name not in columns:
             raise InputError(f"`{role}` must be a column: {listed(list(columns), 12)}. Got {name!r}.")
     by_name = {column.strip().casefold().replace(" ", "_"): column for column in reversed(columns)}
-    taken = {role: next((by_name[name] for name in names if name in by_name), "") for role, names in ROLES.items()}
-    return {role: name for role, name in {**taken, **choices}.items() if name}
+    guesses = {role: next((by_name[name] for name in names if name in by_name), "") for role, names in ROLES.items()}
+    return {role: name for role, name in {**guesses, **choices}.items() if name}
 
 
 def suggested(records: Sequence[FileRow]) -> dict[str, str]:

@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     with History(args.ledger) as history:
         items, keys = _requests(history, args.item, args.dataset)
         # Requests that no item has any more: its text was changed, and asked about again.
-        lost = schema.requests.c.key.not_in(sa.select(schema.items.c.key))
-        texts = {row["key"] for row in history.select(sa.select(schema.requests.c.key).where(lost))}
+        is_orphan = schema.requests.c.key.not_in(sa.select(schema.items.c.key))
+        texts = {row["key"] for row in history.select(sa.select(schema.requests.c.key).where(is_orphan))}
     if not items:
         patterns = ", ".join(map(repr, args.item))
         raise InputError(f"`item` must match items of the ledger. Got {patterns}, and none of {name!r} is named so.")

@@ -250,13 +250,13 @@ class LabelDesk:
         """Return the item that a person holds or is given: one that others do not hold, where there is one."""
         book = self.log.book
         own = book.answers.get(person, {})
-        left = [item for item in book.queue if item not in own and book.missing(item) > 0]
-        held = book.shown.get(person)
-        if held is not None and held not in own:
-            return held
+        open_items = [item for item in book.queue if item not in own and book.missing(item) > 0]
+        current = book.shown.get(person)
+        if current is not None and current not in own:
+            return current
         others = [item for who, item in book.shown.items() if who != person]
-        free = [item for item in left if book.missing(item) > others.count(item)]
-        return next(iter(free or left), None)
+        free = [item for item in open_items if book.missing(item) > others.count(item)]
+        return next(iter(free or open_items), None)
 
     def _last(self, person: str) -> Item | None:
         return next(reversed(self.log.book.answers.get(person, {})), None)
@@ -284,7 +284,7 @@ class LabelDesk:
             "items": len(book.queue) + len(self.rest),
             "complete": len(book.queue) - len(open_),
             "wanted": sum(book.queue.values()) + len(self.rest),
-            "given": sum(wanted - max(0, book.missing(item)) for item, wanted in book.queue.items()),
+            "given": sum(n_people - max(0, book.missing(item)) for item, n_people in book.queue.items()),
             "labeled": len(labeled),
             "skipped": len(own) - len(labeled),
             "left": sum(item not in own for item in open_) + len(self.rest),
@@ -321,10 +321,10 @@ def open_label_desk(
     files = LabelFolder(Path(out))
     files.check()
     plan_after = partial(_plan, subject, files.log, (n, double), random_state=random_state)
-    seen = _label_log.read_label_log(files.log)[0] if _label_log.label_log_files(files.log) else AnswerBook()
-    events, texts, rest = plan_after(seen)  # what is refused leaves no file
+    book = _label_log.read_label_log(files.log)[0] if _label_log.label_log_files(files.log) else AnswerBook()
+    events, texts, rest = plan_after(book)  # what is refused leaves no file
     with _label_log.open_label_log(files.log) as log:
-        if log.book.queue != seen.queue:  # another process was there in between
+        if log.book.queue != book.queue:  # another process was there in between
             events, texts, rest = plan_after(log.book)
         log.add(*events)
         desk = LabelDesk(subject, log, files, rest, _texts=texts)
@@ -350,17 +350,17 @@ def _plan(subject: LabelSubject, path: Path, sizes: tuple[int, int], book: Answe
             f"dataset {other[0]!r}. Name another."
         )
     more = n - len(queue)
-    left = len(subject.unlabeled(queue)) if queue else more
-    if more > left:
+    n_rest = len(subject.unlabeled(queue)) if queue else more
+    if more > n_rest:
         raise InputError(
-            f"`n` must be at most {len(queue) + left}, the {len(queue)} items of {str(path)!r} and the {left} "
+            f"`n` must be at most {len(queue) + n_rest}, the {len(queue)} items of {str(path)!r} and the {n_rest} "
             f"others without a label. Got {n}."
         )
     new = subject.propose(more, taken=queue, random_state=random_state) if more > 0 else []
     now = max(AHEAD, double)
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
-    wanted = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
-    return wanted, subject.texts(list(people)), new[now:]  # texts before a word of them is kept
+    events = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
+    return events, subject.texts(list(people)), new[now:]  # texts before a word of them is kept
 
 
 def _person(name: str) -> str:

@@ -178,17 +178,17 @@ def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], lis
     if missing or not rows:
         got = f"no column {missing[0]!r}" if rows else "no row"
         raise InputError(f"`file` must hold rows with the columns {', '.join(required)}. Got {got} in {str(path)!r}.")
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, start=1):
         names = tuple(plain_form(row[name]) if name == "annotator" else row[name].strip() for name in key)
         if not all(names):
             raise InputError(f"`{key[names.index('')]}` must not be empty. Got '' in row {number} of {str(path)!r}.")
-        if names in seen:
+        if names in keys:
             raise InputError(
                 f"`file` must have one row for each {', '.join(key)}. Got {', '.join(names)} again in row {number} of "
                 f"{str(path)!r}."
             )
-        seen.add(names)
+        keys.add(names)
     return columns, rows
 
 
@@ -410,8 +410,8 @@ class AnswerBook:
                 label = event.label if event.do == "label" else None
                 if label is not None:
                     self.history.add((event.item, event.person, label, event.note))
-                seen = event.item in self.revealed.get(event.person, set())
-                own[event.item] = GivenAnswer(label, event.note, event.time, seen)
+                after_reveal = event.item in self.revealed.get(event.person, set())
+                own[event.item] = GivenAnswer(label, event.note, event.time, after_reveal)
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -533,13 +533,13 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     by_item = {(*item, str(label)) for item, _, label, _ in book.history}
     by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.history}
     columns = (*LABEL_COLUMNS[:2], "annotator", "label", "note")
-    told = [_kept(labels, LABEL_COLUMNS, by_item), _kept(annotations, columns, by_person)]
-    return " ".join(filter(None, told))
+    remarks = [_kept(labels, LABEL_COLUMNS, by_item), _kept(annotations, columns, by_person)]
+    return " ".join(filter(None, remarks))
 
 
-def _kept(path: Path, columns: Sequence[str], known: Collection[tuple[str, ...]]) -> str:
+def _kept(path: Path, columns: Sequence[str], keys: Collection[tuple[str, ...]]) -> str:
     remember(path)  # so that what is added from now on is not written over
-    others = [row for row in _rows_of(path, columns) if row not in known]
+    others = [row for row in _rows_of(path, columns) if row not in keys]
     if not others:
         return ""
     old = free_place(path, OLD)

@@ -102,7 +102,7 @@ class LabelLog:
     remarks: list[str] = field(default_factory=list, init=False)
     _rows: EventRows = field(default_factory=dict)
     _is_new: bool = True
-    _left: dict[Path, tuple[Signature | None, int]] = field(default_factory=dict, init=False)
+    _states: dict[Path, tuple[Signature | None, int]] = field(default_factory=dict, init=False)
 
     def add(self, *events: LabelEvent) -> None:
         """Write events, and know that they are on disk; only then do they hold.
@@ -129,7 +129,7 @@ class LabelLog:
         self.problem = ""
         for path in (self.path, _copy_of(self.path)):
             try:
-                if self._rows and self._left.get(path) != (_signature(path), len(self._rows)):
+                if self._rows and self._states.get(path) != (_signature(path), len(self._rows)):
                     self._write(path, {})
             except OSError as error:
                 self.problem = f"{str(path)!r} cannot be written: {error.strerror}."
@@ -141,13 +141,13 @@ class LabelLog:
         Events that another process wrote to it are kept; they hold from the next start on.
         """
         rows = self._rows | new
-        before, held = self._left.get(path, (None, 0))
+        before, n_rows = self._states.get(path, (None, 0))
         if before is not None and before == _signature(path):
             # A full disk, or a file that was changed just now: reading it tells. The journal of SQLite is the old one
             # and no WAL: every label is in the one file that people copy.
             with suppress(sqlite3.Error), closing(_connect(path)) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")
-                _insert(connection, islice(rows.items(), held, None))
+                _insert(connection, islice(rows.items(), n_rows, None))
         now = _signature(path)
         file = _read_file(path)
         theirs = {check: row for check, row in file.rows.items() if check not in rows}
@@ -155,8 +155,8 @@ class LabelLog:
         if file.fault or len(file.rows) < len(rows) + len(theirs):
             aside = _write_anew(path, rows | theirs, keep=file.is_foreign)
             now = _signature(path)
-            untouched = path in self._left and not file.fault and len(file.rows) == held  # the disk was full
-            if not (untouched or (self._is_new and path not in self._left)):
+            untouched = path in self._states and not file.fault and len(file.rows) == n_rows  # the disk was full
+            if not (untouched or (self._is_new and path not in self._states)):
                 lacking = sum(check not in file.rows for check in self._rows)
                 fault = file.fault or f"lacked {lacking} events"
                 note = f"; what stood there is in {aside.name!r}" if aside else ""
@@ -165,7 +165,7 @@ class LabelLog:
             self.remarks.append(
                 f"Another program added {len(theirs)} events to {str(path)!r}. They count after the next start."
             )
-        self._left[path] = now, len(rows) + len(theirs)
+        self._states[path] = now, len(rows) + len(theirs)
 
 
 @contextmanager
@@ -201,13 +201,13 @@ def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     """
     path = log_place(path)
     with _only_one(path):
-        rows, taken_over, told = _merged(path)
-        log = LabelLog(path, _book(rows), _rows=rows, _is_new=not told and len(rows) == taken_over)
-        if log.look() and path not in log._left:
+        rows, taken_over, notes = _merged(path)
+        log = LabelLog(path, _book(rows), _rows=rows, _is_new=not notes and len(rows) == taken_over)
+        if log.look() and path not in log._states:
             raise OSError(EIO, log.problem)
         if taken_over:
             lines = path.name.removesuffix(ENDING) + ".jsonl"
-            log.told = ". ".join([f"{taken_over} events were taken over from {lines!r}", *told])
+            log.told = ". ".join([f"{taken_over} events were taken over from {lines!r}", *notes])
         log.told = " ".join(filter(None, (log.told, *log.remarks)))
         log.remarks.clear()
         yield log
@@ -234,8 +234,8 @@ def read_label_log(path: str | Path) -> tuple[AnswerBook, str]:
     """
     if not label_log_files(path):
         raise InputError(f"`labels` must be a log that `deep label` wrote. Got {str(path)!r}, which does not exist.")
-    rows, _, told = _merged(log_place(path))
-    return _book(rows), "; ".join(told)
+    rows, _, notes = _merged(log_place(path))
+    return _book(rows), "; ".join(notes)
 
 
 @dataclass
@@ -262,21 +262,21 @@ def _merged(path: Path) -> tuple[EventRows, int, list[str]]:
     files = {file: _read_file(file) for file in (path, _copy_of(path)) if os.path.lexists(file)}
     rows = {check: row for file in files.values() for check, row in file.rows.items()}
     lines, broken = _read_lines(_old_files(path))
-    merged = rows | lines
-    refused = next(((file, result.fault) for file, result in files.items() if result.is_foreign), None)
-    if not merged and refused is not None:
+    events = rows | lines
+    refusal = next(((file, result.fault) for file, result in files.items() if result.is_foreign), None)
+    if not events and refusal is not None:
         raise InputError(
-            f"`labels` must be a log that `deep label` wrote. Got {str(refused[0])!r}, which {refused[1]}."
+            f"`labels` must be a log that `deep label` wrote. Got {str(refusal[0])!r}, which {refusal[1]}."
         )
-    if broken and not merged:
+    if broken and not events:
         raise InputError(f"`labels` must be a log that `deep label` wrote. Got text of another program at {broken[0]}.")
-    told = [f"{file.name!r} {result.fault}" for file, result in files.items() if result.fault]
+    notes = [f"{file.name!r} {result.fault}" for file, result in files.items() if result.fault]
     if rows:
-        told += [f"{file.name!r} is gone" for file in (path, _copy_of(path)) if file not in files]
-    if len(merged) > len(rows):
-        told += [f"{place} is incomplete and was skipped" for place in broken]
-    ordered = dict(sorted(merged.items(), key=lambda row: row[1][0]))
-    return ordered, len(merged) - len(rows), told
+        notes += [f"{file.name!r} is gone" for file in (path, _copy_of(path)) if file not in files]
+    if len(events) > len(rows):
+        notes += [f"{place} is incomplete and was skipped" for place in broken]
+    ordered = dict(sorted(events.items(), key=lambda row: row[1][0]))
+    return ordered, len(events) - len(rows), notes
 
 
 def _read_file(path: Path) -> LogFile:
@@ -480,10 +480,10 @@ def _read_lines(files: Iterable[Path]) -> tuple[EventRows, list[str]]:
                     logs[-1].setdefault(check or (number, text), event)
                 elif text:
                     broken.append(f"line {number} of {file.name!r}")
-    merged: dict[object, LabelEvent] = {}
+    events: dict[object, LabelEvent] = {}
     for log in sorted(logs, key=len, reverse=True):
-        merged |= log
-    return _numbered(merged.values(), 1), broken
+        events |= log
+    return _numbered(events.values(), 1), broken
 
 
 def _old_event(text: bytes) -> tuple[str, LabelEvent | None]:

@@ -97,8 +97,8 @@ class LabelSubject:
 
     def expected_error(self, labels: Collection[Item]) -> float:
         """Return how far P is expected to be off on average with labels of these items, and those given elsewhere."""
-        known = np.flatnonzero(self._joined(dict.fromkeys(labels, 0)) >= 0)
-        return expected_label_error(self.scores.p_consistent, self.model.misfit, known)
+        labeled_rows = np.flatnonzero(self._joined(dict.fromkeys(labels, 0)) >= 0)
+        return expected_label_error(self.scores.p_consistent, self.model.misfit, labeled_rows)
 
     def canary(self, labels: Mapping[Item, int]) -> dict[str, object] | None:
         """Test whether labels agree with P as the model gives it without them; None without a label."""
@@ -146,11 +146,11 @@ class LabelSubject:
         }
 
     def _joined(self, labels: Mapping[Item, int]) -> Labels:
-        joined = np.array(self.target.votes.labels)
+        all_labels = np.array(self.target.votes.labels)
         for item, label in labels.items():
-            if joined[self.rows[item]] < 0:
-                joined[self.rows[item]] = label
-        return joined
+            if all_labels[self.rows[item]] < 0:
+                all_labels[self.rows[item]] = label
+        return all_labels
 
 
 def read_label_subject(
@@ -239,10 +239,10 @@ class LabelFolder:
             A table of labels is there without a log, or the place cannot be written to.
         """
         check_out(self.labels, [".csv"])
-        taken = [path for path in (self.labels, self.annotations) if path.exists()]
-        if taken and not any(file.is_file() and file.stat().st_size for file in _label_log.label_log_files(self.log)):
+        files = [path for path in (self.labels, self.annotations) if path.exists()]
+        if files and not any(file.is_file() and file.stat().st_size for file in _label_log.label_log_files(self.log)):
             raise InputError(
-                f"`out` must be a new file, or one that `deep label` wrote. Got {str(taken[0])!r}, which has no log "
+                f"`out` must be a new file, or one that `deep label` wrote. Got {str(files[0])!r}, which has no log "
                 f"{self.log.name!r} beside it. Name another, and give the labels in it as --labels."
             )
 
@@ -267,7 +267,7 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
     InputError
         There is no log, or the tables cannot be written.
     """
-    book, told = _label_log.read_label_log(log)
+    book, notes = _label_log.read_label_log(log)
     place = _label_log.log_place(log)
     beside = place.with_name(place.name.removesuffix(_label_log.ENDING) + ".csv")
     files = LabelFolder(beside if out is None else Path(out))
@@ -276,7 +276,7 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
     write_labels(book, files.labels)
     write_annotations(book, files.annotations)
     result = label_summary(book, files)
-    return result | {"problem": " ".join(filter(None, (told, remark))), "files": result["files"] | {"log": str(place)}}
+    return result | {"problem": " ".join(filter(None, (notes, remark))), "files": result["files"] | {"log": str(place)}}
 
 
 def label_summary(book: AnswerBook, files: LabelFolder) -> JsonObject:
@@ -310,8 +310,8 @@ def labeled_lines(results: Results) -> Iterator[str]:
     if results["ties"]:
         yield f"  on {_counted(results['ties'], 'item', 'items')} people are tied, and get no label"
     if results["after_reveal"]:
-        seen = _counted(results["after_reveal"], "label was", "labels were")
-        yield f"  {seen} given after looking at the votes (marked in the annotations)"
+        phrase = _counted(results["after_reveal"], "label was", "labels were")
+        yield f"  {phrase} given after looking at the votes (marked in the annotations)"
     yield from ([f"  {results['problem']}"] if results["problem"] else [])
     yield f"labels of {_counted(results['labels'], 'item', 'items')}: {results['files']['labels']}"
     yield from (f"{name}: {results['files'][name]}" for name in ("annotations", "log"))

@@ -95,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
         (folder / "README.md").write_text(_page(card), encoding="utf-8")
         write_results(folder, card)
     n_left = len(licences) - len(quotable)
-    left = f"; datasets without replies and rationales, which quote the texts: {n_left}" if n_left else ""
+    note = f"; datasets without replies and rationales, which quote the texts: {n_left}" if n_left else ""
     counts = f"{len(votes.item_ids):,} items, {len(votes.voter_names)} judges, {card['replies']:,} replies"
-    lines = [f"{counts}: {args.out}{left}", f"next: deep loo --votes {args.out}, or deep fit {args.out}"]
+    lines = [f"{counts}: {args.out}{note}", f"next: deep loo --votes {args.out}, or deep fit {args.out}"]
     console.print_result(console.SCHEMA | card | {"out": str(args.out)}, lines, as_json=args.json)
     return ExitStatus.DONE
 
@@ -133,8 +133,8 @@ def _copy(path: Path, out: Path, origin: dict[str, Any], quotable: set[str]) -> 
         pairs = zip(table[column].to_pylist(), table["dataset"].to_pylist(), strict=True)
         cells = pa.array([cell if dataset in quotable else None for cell, dataset in pairs], field.type)
         table = table.set_column(table.schema.get_field_index(column), field, cells)
-    told = {"deep": json.dumps({**origin, "examples": examples or None}, sort_keys=True)}
-    pq.write_table(table.replace_schema_metadata(told), out)
+    metadata = {"deep": json.dumps({**origin, "examples": examples or None}, sort_keys=True)}
+    pq.write_table(table.replace_schema_metadata(metadata), out)
 
 
 def _replies(history: History, votes: VoteMatrix, endpoint: str) -> Iterator[dict[str, Any]]:
@@ -142,19 +142,19 @@ def _replies(history: History, votes: VoteMatrix, endpoint: str) -> Iterator[dic
     item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
     body = sa.func.coalesce(request.changed_body, request.requested_body)
     columns = (item.dataset, item.item, item.voter, item.sample, attempt.number, request.vote, request.reason)
-    chosen = sa.select(*columns, attempt.answered_by, attempt.seconds, attempt.reply, body.label("form"))
-    chosen = chosen.join(schema.requests, request.key == item.key).join(schema.attempts, attempt.key == item.key)
-    chosen = chosen.order_by(item.item, item.voter, item.sample, attempt.number)
+    query = sa.select(*columns, attempt.answered_by, attempt.seconds, attempt.reply, body.label("form"))
+    query = query.join(schema.requests, request.key == item.key).join(schema.attempts, attempt.key == item.key)
+    query = query.order_by(item.item, item.voter, item.sample, attempt.number)
     for dataset in np.unique(votes.datasets):
         own = set(votes.item_ids[votes.datasets == dataset].tolist())
         here = (item.dataset == str(dataset), item.endpoint == endpoint, attempt.outcome == "answered")
-        for row in history.select(chosen.where(*here)):
+        for row in history.select(query.where(*here)):
             # What a window of a long source, a step or a repair turn is called stands behind "#".
-            named = {row["voter"], row["voter"].rpartition("#")[0]} & {*votes.voter_names}
-            if named and {row["item"], row["item"].rpartition("#")[0]} & own:
+            judges = {row["voter"], row["voter"].rpartition("#")[0]} & {*votes.voter_names}
+            if judges and {row["item"], row["item"].rpartition("#")[0]} & own:
                 reply = read_reply(row["reply"])
-                told = {"reply": reply.text, "finish_reason": reply.finish_reason, "tokens": dict(reply.tokens)}
-                yield {**row, **told, "judge": named.pop(), "form": _form(json.loads(row["form"]))}
+                answer = {"reply": reply.text, "finish_reason": reply.finish_reason, "tokens": dict(reply.tokens)}
+                yield {**row, **answer, "judge": judges.pop(), "form": _form(json.loads(row["form"]))}
 
 
 def _form(body: dict[str, Any]) -> str:

@@ -64,13 +64,13 @@ def run(args: argparse.Namespace) -> int:
     if args.rank and not args.pairs:
         raise InputError("`pairs` must be given with `rank`: it has the systems. Got none.")
     out = None if args.out is None else check_out(args.out, [".parquet"])
-    joined = pairs.join_orders(datasets.read_votes(args.votes))
+    panel = pairs.join_orders(datasets.read_votes(args.votes))
     texts = [] if args.pairs is None else pairs.read_pairs(args.pairs)
-    cards = pairs.order_cards(joined, texts)
-    results = console.SCHEMA | {"pairs": joined.votes.shape[0], "judges": [evaluate.json_value(card) for card in cards]}
-    lines = list(_card_lines(cards, joined.votes.shape[0]))
+    cards = pairs.order_cards(panel, texts)
+    results = console.SCHEMA | {"pairs": panel.votes.shape[0], "judges": [evaluate.json_value(card) for card in cards]}
+    lines = list(_card_lines(cards, panel.votes.shape[0]))
     if args.held_out:
-        result = pairs.held_out(joined)
+        result = pairs.held_out(panel)
         results["held_out"] = result
         lines += _held_out_lines(result)
     if args.rank:
@@ -82,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
         results["systems"] = [asdict(row) for row in systems]
         lines += _rank_lines(systems)
     if out is not None:
-        made = {"schema_version": 1, "voters": {name: {"kind": "pairs"} for name in joined.votes.voter_names}}
-        asking.write_judged(joined.judgments(), joined.votes.voter_names, out, made)
+        metadata = {"schema_version": 1, "voters": {name: {"kind": "pairs"} for name in panel.votes.voter_names}}
+        asking.write_judged(panel.judgments(), panel.votes.voter_names, out, metadata)
         lines.append(f"votes: {out}")
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE
@@ -111,11 +111,11 @@ def _points(bias: float, interval: tuple[float, float]) -> str:
 
 def _held_out_lines(results: "Mapping[str, pairs.HeldOut]") -> Iterator[str]:
     yield "Each dataset held out, mean over datasets: balanced accuracy, log loss"
-    joined = results["both orders"]
+    both_orders = results["both orders"]
     for kind, rows in results.items():
         line = f"  {kind}: {console.percent(mean(rows['balanced_accuracy']))}, {mean(rows['log_loss']):.3f}"
-        if rows is not joined:
-            gains = [*map(sub, rows["log_loss"], joined["log_loss"])]
+        if rows is not both_orders:
+            gains = [*map(sub, rows["log_loss"], both_orders["log_loss"])]
             error = truediv(stdev(gains), sqrt(len(gains)))
             line += f"; log loss higher than with both orders by {mean(gains):.3f} (standard error {error:.3f})"
         yield line

@@ -70,7 +70,7 @@ def read_pairs(path: str | Path) -> list[AnswerPair]:
     """
     path = Path(path)
     names = ("a", "b", "question", "source", "label", "item_id", "dataset", "document_id", "system_a", "system_b")
-    pairs, seen = list[AnswerPair](), set[tuple[str, str]]()
+    pairs, keys = list[AnswerPair](), set[tuple[str, str]]()
     for number, (_, row) in enumerate(datasets.read_rows(path, names, param="pairs"), start=1):
         cell = {name: "" if row.get(name) is None else str(row[name]) for name in names}
         if not cell["a"] or not cell["b"]:
@@ -79,11 +79,11 @@ def read_pairs(path: str | Path) -> list[AnswerPair]:
         if label not in LABELS:
             raise InputError(f"`label` must be a, b, 1, 0, tie or empty. Got {label!r} in row {number} of {path}.")
         name, dataset = cell["item_id"] or str(number), cell["dataset"] or path.name.partition(".")[0]
-        if (dataset, name) in seen:
+        if (dataset, name) in keys:
             raise InputError(
                 f"`item_id` must be unique within a dataset. Got {name!r} again in row {number} of {path}."
             )
-        seen.add((dataset, name))
+        keys.add((dataset, name))
         systems = (cell["system_a"], cell["system_b"]) if cell["system_a"] and cell["system_b"] else None
         texts = {key: cell[key] for key in ("a", "b", "question", "source")}
         document = cell["document_id"] or cell["question"] or name
@@ -175,12 +175,12 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
     >>> joined.votes.item_ids.tolist(), joined.votes.votes.tolist(), joined.votes.labels.tolist()
     (['p', 'q'], [[1], [-1]], [1, 0])
     """
-    named = sorted({name.rpartition("__")[0] for name in votes.voter_names if name.endswith(("__ab", "__ba"))})
-    if named:
+    judges = sorted({name.rpartition("__")[0] for name in votes.voter_names if name.endswith(("__ab", "__ba"))})
+    if judges:
         columns = dict(zip(votes.voter_names, votes.votes.T, strict=True))
         none = np.full(len(votes.votes), ABSTAIN, dtype=np.int8)
-        orders = {o: np.column_stack([columns.get(f"{name}__{o}", none) for name in named]) for o in ORDERS}
-        base = votes.with_columns(votes=orders["ab"], voter_names=tuple(named))
+        orders = {o: np.column_stack([columns.get(f"{name}__{o}", none) for name in judges]) for o in ORDERS}
+        base = votes.with_columns(votes=orders["ab"], voter_names=tuple(judges))
         return JoinedPairs(base.with_columns(votes=_agreed(orders)), orders)
     rows: dict[tuple[str, str], dict[str, int]] = {}
     for i, (dataset, item) in enumerate(zip(votes.datasets, votes.item_ids, strict=True)):
@@ -361,17 +361,17 @@ def rank_systems(
     """
     from sklearn.linear_model import LogisticRegression
 
-    known = [pair for pair in pairs if pair.systems is not None and (pair.dataset, pair.item_id) in p]
-    names = sorted({name for pair in known for name in pair.systems or ()})
+    matches = [pair for pair in pairs if pair.systems is not None and (pair.dataset, pair.item_id) in p]
+    names = sorted({name for pair in matches for name in pair.systems or ()})
     if len(names) < 2:
         raise InputError(
             "`pairs` must have the columns system_a and system_b, and a P for each row. Got fewer than two systems."
         )
     x = np.array(
-        [[(name == pair.systems[0]) - (name == pair.systems[1]) for name in names] for pair in known if pair.systems]
+        [[(name == pair.systems[0]) - (name == pair.systems[1]) for name in names] for pair in matches if pair.systems]
     )
-    wins = np.array([p[pair.dataset, pair.item_id] for pair in known])
-    _, question = np.unique([pair.document_id for pair in known], return_inverse=True)
+    wins = np.array([p[pair.dataset, pair.item_id] for pair in matches])
+    _, question = np.unique([pair.document_id for pair in matches], return_inverse=True)
 
     def strengths(weight: npt.NDArray[np.generic]) -> Floats:
         """Fit log-odds, in which a pair counts for either side by its P; a weak ridge keeps them finite."""
@@ -383,10 +383,10 @@ def rank_systems(
     rng = np.random.default_rng(random_state)
     n = question.max() + 1
     draws = (rng.multinomial(n, np.full(n, 1 / n))[question] for _ in range(n_boot))
-    drawn = np.array([strengths(weight) for weight in draws if weight.any()])
-    ranks = (-drawn).argsort(axis=1).argsort(axis=1) + 1
+    samples = np.array([strengths(weight) for weight in draws if weight.any()])
+    ranks = (-samples).argsort(axis=1).argsort(axis=1) + 1
     best = strengths(np.ones(len(x)))
-    chances, places = (np.quantile(values, (0.05, 0.95), axis=0).T for values in (expit(drawn), ranks))
+    chances, places = (np.quantile(values, (0.05, 0.95), axis=0).T for values in (expit(samples), ranks))
     return [
         RankedSystem(
             names[i],

@@ -127,8 +127,8 @@ AVERAGED = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "b
 
 def _mean(rows: Sequence[Figures]) -> Figures:
     """Return the mean of some figures over datasets; rows and changed decisions are summed."""
-    known = {name: [row[name] for row in rows if row[name] is not None] for name in AVERAGED}
-    means = {name: float(np.mean(values)) if values else None for name, values in known.items()}
+    by_name = {name: [row[name] for row in rows if row[name] is not None] for name in AVERAGED}
+    means = {name: float(np.mean(values)) if values else None for name, values in by_name.items()}
     return {**means, **{name: sum(row[name] for row in rows) for name in ("changed", "n")}}
 
 
@@ -315,58 +315,58 @@ class OneByOne:
         self, ask: asking.AskOptions, progress: asking.ProgressCallback | None = None
     ) -> "str | Iterator[list[asking.Scored]]":
         """Ask what the ledger lacks; return why it stopped, or scored examples, a chunk at a time."""
-        known = self._offline()
+        offline = self._offline()
         outcome = asking.ask_requests(
             self.plan.with_providers(ask),
             endpoint=self.plan.endpoint,
             default=self.plan.asks_default,
-            programs=lambda: self._programs(self.plan.examples, known),
+            programs=lambda: self._programs(self.plan.examples, offline),
             progress=progress,
         )
-        return self._scored(ask.ledger, known) if outcome.stopped is None else outcome.stopped
+        return self._scored(ask.ledger, offline) if outcome.stopped is None else outcome.stopped
 
     def _offline(self) -> list[dict[int, Judgment]]:
         """Return the judgments of the judges that need no LLM, by column, of every example."""
         free = {column: self.columns[column] for column in self.prices.free}
-        judged = (
+        answers = (
             row
             for batch in asking.chunks(self.plan.examples)
             for row in asking.judge_offline(list(free.values()), batch)
         )
-        return [{column: row[voter.name] for column, voter in free.items()} for row in judged]
+        return [{column: row[voter.name] for column, voter in free.items()} for row in answers]
 
     def _programs(
-        self, examples: Iterable[Example], known: Sequence[dict[int, Judgment]], *, tell: bool = False
+        self, examples: Iterable[Example], offline: Sequence[dict[int, Judgment]], *, tell: bool = False
     ) -> Iterator[asking.Entry]:
-        for example, heard in zip(examples, known, strict=True):
+        for example, heard in zip(examples, offline, strict=True):
             identity = asking.ProgramId(PANEL, str(example.dataset), example.example_id)
             yield identity, "", self._program(example, heard, tell)  # every request names its own model
 
     def _program(
-        self, example: Example, known: Mapping[int, Judgment], tell: bool
+        self, example: Example, offline: Mapping[int, Judgment], tell: bool
     ) -> asking.RequestProgram[dict[int, Judgment]]:
         """Ask one judge after the other about an example; return the judgments by column.
 
         The requests are those of the whole panel, so that either finds the other's answers.
         """
-        judged = dict(known)
-        while (column := self.policy.next(_votes(judged))) != STOP:
-            judged[column] = yield from self.plan.program(self.columns[column], example, tell=tell)
-        return judged
+        judgments = dict(offline)
+        while (column := self.policy.next(_votes(judgments))) != STOP:
+            judgments[column] = yield from self.plan.program(self.columns[column], example, tell=tell)
+        return judgments
 
-    def _scored(self, ledger: str, known: Sequence[dict[int, Judgment]]) -> Iterator[list[asking.Scored]]:
+    def _scored(self, ledger: str, offline: Sequence[dict[int, Judgment]]) -> Iterator[list[asking.Scored]]:
         with ExitStack() as stack:
             history = stack.enter_context(History(ledger))
             start = 0
             for examples in asking.chunks(self.plan.examples):
-                heard = known[start : start + len(examples)]
+                heard = offline[start : start + len(examples)]
                 start += len(examples)
                 programs = partial(self._programs, examples, heard, tell=True)
-                judged = (value for _, value in asking.Replay(programs, self.plan.endpoint, history).values())
-                yield [self._score(example, row) for example, row in zip(examples, judged, strict=True)]
+                rows = (value for _, value in asking.Replay(programs, self.plan.endpoint, history).values())
+                yield [self._score(example, row) for example, row in zip(examples, rows, strict=True)]
 
-    def _score(self, example: Example, judged: Mapping[int, Judgment]) -> asking.Scored:
-        votes = _votes(judged)
+    def _score(self, example: Example, by_column: Mapping[int, Judgment]) -> asking.Scored:
+        votes = _votes(by_column)
         p, threshold = self.policy.probability(votes), self.model.threshold(self.options.prior)
         heard = _Heard(
             p_consistent=expit(logit(np.array([p])) + logit(threshold)),
@@ -374,11 +374,11 @@ class OneByOne:
             threshold=threshold,
             decisions=np.array([p >= DECISION]),
             n_votes=np.array([sum(vote != ABSTAIN for vote in votes.values())]),
-            n_asked=np.array([len(judged) - len(self.prices.free)]),
+            n_asked=np.array([len(by_column) - len(self.prices.free)]),
         )
         item = {"dataset": str(example.dataset), "item_id": example.example_id, "label": example.label}
-        judgments = {voter.name: judged[column] for column, voter in enumerate(self.columns) if column in judged}
-        missing = [voter.name for column, voter in enumerate(self.columns) if column not in judged]
+        judgments = {voter.name: by_column[column] for column, voter in enumerate(self.columns) if column in by_column}
+        missing = [voter.name for column, voter in enumerate(self.columns) if column not in by_column]
         return asking.Scored(example, judgments, item | records_of(COLUMNS, heard)[0], missing)
 
     def _interval(self, votes: Mapping[int, int]) -> tuple[Floats, Floats]:
@@ -390,8 +390,8 @@ class OneByOne:
         return low, high
 
 
-def _votes(judged: Mapping[int, Judgment]) -> dict[int, int]:
-    return {column: judgment.vote for column, judgment in judged.items()}
+def _votes(by_column: Mapping[int, Judgment]) -> dict[int, int]:
+    return {column: judgment.vote for column, judgment in by_column.items()}
 
 
 def _prices(plan: asking.Plan, columns: Sequence[asking.PlannedVoter], ask: asking.AskOptions) -> Prices:
@@ -402,8 +402,8 @@ def _prices(plan: asking.Plan, columns: Sequence[asking.PlannedVoter], ask: aski
     for column in llm_columns:
         each = [_price(plan, columns[column], example, ask) for example in examples]
         calls[column], dollars[column] = np.mean(each, axis=0)
-    known = bool((dollars[llm_columns] > 0).all())
-    return Prices(tuple((dollars if known else calls).tolist()), tuple(llm_columns), "dollars" if known else "calls")
+    in_usd = bool((dollars[llm_columns] > 0).all())
+    return Prices(tuple((dollars if in_usd else calls).tolist()), tuple(llm_columns), "dollars" if in_usd else "calls")
 
 
 def _price(

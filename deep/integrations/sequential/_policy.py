@@ -129,8 +129,8 @@ class AskingPolicy:
             loss_of_stopping = np.where(one_way, 0.0, np.inf)
         else:
             loss_of_stopping = error_cost * np.minimum(p, 1.0 - p)
-        chosen, value = _solve(loss_of_stopping.ravel(), mass.ravel(), price)
-        return cls(chosen, p.ravel(), price, float(value[-1]))
+        actions, value = _solve(loss_of_stopping.ravel(), mass.ravel(), price)
+        return cls(actions, p.ravel(), price, float(value[-1]))
 
     def simulate(self, votes: npt.ArrayLike, table: Floats, *, heard: Sequence[int] = ()) -> Simulation:
         """Return the outcome of the policy on rows whose votes are all known.
@@ -192,13 +192,13 @@ def _check_prices(prices: Sequence[float] | None, k: int) -> Floats:
 def _distribution(votes: npt.NDArray[np.int8], weights: Floats) -> Floats:
     """Return the chance of every pattern, shape (3,) * k: as weighted, with a little of independent judges."""
     k = votes.shape[1]
-    seen = np.zeros((3,) * k)
-    np.add.at(seen, tuple(votes.T + 1), weights / weights.sum())
+    joint = np.zeros((3,) * k)
+    np.add.at(joint, tuple(votes.T + 1), weights / weights.sum())
     independent = np.ones(())
     for column in votes.T:
         share = np.bincount(column + 1, weights, 3) + weights.sum() * np.array([1e-3, 1e-3, 1e-3])
         independent = np.multiply.outer(independent, share / share.sum())
-    return (1 - INDEPENDENT) * seen + INDEPENDENT * independent
+    return (1 - INDEPENDENT) * joint + INDEPENDENT * independent
 
 
 def _marginals(values: Floats, reduce: Callable[..., Floats]) -> Floats:
@@ -213,7 +213,7 @@ def _solve(loss_of_stopping: Floats, mass: Floats, price: Floats) -> tuple[npt.N
     k = len(price)
     steps = 4 ** np.arange(k - 1, -1, -1)
     unasked = np.arange(4**k)[:, None] // steps % 4 == UNASKED + 1
-    value, chosen = loss_of_stopping.copy(), np.full(4**k, STOP, dtype=np.int8)
+    value, actions = loss_of_stopping.copy(), np.full(4**k, STOP, dtype=np.int8)
     for remaining in range(1, k + 1):
         layer = np.flatnonzero(unasked.sum(axis=1) == remaining)
         for judge in range(k):
@@ -222,5 +222,5 @@ def _solve(loss_of_stopping: Floats, mass: Floats, price: Floats) -> tuple[npt.N
             chance = mass[successors] / mass[states][:, None]
             asking = price[judge] + (chance * value[successors]).sum(axis=1)
             better = asking < value[states] - 1e-12
-            value[states[better]], chosen[states[better]] = asking[better], judge
-    return chosen, value
+            value[states[better]], actions[states[better]] = asking[better], judge
+    return actions, value

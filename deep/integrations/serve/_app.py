@@ -138,16 +138,16 @@ def watch(model: Model, body: object, prior: float | None = None) -> JsonReply:
     n = len(rows)
     matrix = VoteMatrix(rows, [str(i) for i in range(n)], model.voter_names, ["file"] * n, [ABSTAIN] * n)
     drift = evaluate.drift_report(model, matrix)
-    told: dict[str, object] = {"n": n, "unusual": drift.stale, "says": drift.sentences(), "drift": drift.as_dict()}
-    return told | _scored(model, matrix, prior, drift.moved)
+    reply: dict[str, object] = {"n": n, "unusual": drift.stale, "says": drift.sentences(), "drift": drift.as_dict()}
+    return reply | _scored(model, matrix, prior, drift.moved)
 
 
-def _scored(model: Model, matrix: VoteMatrix, prior: float | None, moved: Sequence[str]) -> JsonReply:
+def _scored(model: Model, matrix: VoteMatrix, prior: float | None, suspects: Sequence[str]) -> JsonReply:
     """Return the scores of the items of one dataset, and the verdict on them in the words of all pages."""
     result = model.scores_of(matrix, prior=prior)
     counts = evaluate.DecisionCounts()
     counts.add(matrix.datasets, matrix.item_ids, result.columns())
-    trust = evaluate.trust_words([evaluate.drift_badge(moved)], 0)
+    trust = evaluate.trust_words([evaluate.drift_badge(suspects)], 0)
     then = "Next: ask other judges." if counts.alike else "Next: look at the lowest P, and label 30 of these claims."
     return {
         "scores": result.records(),
@@ -308,15 +308,15 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
         return Response(await _checked(checker, pairs, several=several), media_type=JSON, headers=stale)
 
     async def describe(_: Request) -> Response:
-        told = [OTHER_FILE] if file is not None and file.changed() else []
-        return Response(json_bytes({**about, "notes": [*told, *notes]}), media_type=JSON)
+        changes = [OTHER_FILE] if file is not None and file.changed() else []
+        return Response(json_bytes({**about, "notes": [*changes, *notes]}), media_type=JSON)
 
     async def openapi(_: Request) -> Response:
         return Response(described, media_type=JSON)
 
     async def healthz(_: Request) -> Response:
-        told = {"model_file": "changed"} if file is not None and file.changed() else {}
-        return Response(json_bytes({"status": "ok", **told}), media_type=JSON)
+        extra = {"model_file": "changed"} if file is not None and file.changed() else {}
+        return Response(json_bytes({"status": "ok", **extra}), media_type=JSON)
 
     texts = {"/": _page("check.html")}
     texts |= {f"/page/{name}": page_asset(name) for name in ("parts.js", "report.css")}
@@ -347,13 +347,13 @@ async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, Example]]
         The budget has no room for all that the judges would ask; what there is, is told.
     """
     answers = await checker.check([pair for _, pair in pairs])
-    told = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
+    bodies = [_named(name, answer.body) for (name, _), answer in zip(pairs, answers, strict=True)]
     lacking = sum(not answer.within_budget for answer in answers)
     if lacking:
-        message = f"The budget must allow the judges' requests. It did not for {lacking} of {len(told)} pairs. "
+        message = f"The budget must allow the judges' requests. It did not for {lacking} of {len(bodies)} pairs. "
         message += "`results` has the others; a judge that was not asked counts as failed."
-        raise WebError(402, "budget", message, more={"results": [json.loads(answer) for answer in told]})
-    return b'{"results":[' + b",".join(told) + b"]}" if several else told[0]
+        raise WebError(402, "budget", message, more={"results": [json.loads(answer) for answer in bodies]})
+    return b'{"results":[' + b",".join(bodies) + b"]}" if several else bodies[0]
 
 
 def _named(name: str | None, answer: bytes) -> bytes:

@@ -38,8 +38,8 @@ def answers_of(plan: Plan, scored: Sequence[Scored]) -> Iterator[bytes]:
         for name, judgment in one.judgments.items():
             evidence = asking.located(judgment, places, claim_first=name in plan.claim_first)
             # `asdict` takes several times as long.
-            told = [{field: getattr(each, field) for field in Passage.__slots__} for each in evidence]
-            judges.append(_judge(name, judgment, told, free=name in free))
+            passages = [{field: getattr(each, field) for field in Passage.__slots__} for each in evidence]
+            judges.append(_judge(name, judgment, passages, free=name in free))
         columns = {name: one.columns[name] for name in SCORE_COLUMNS}
         yield json_bytes({**columns, "judges": judges, "cost": _cost(one.judgments, free)})
 
@@ -165,14 +165,14 @@ AGENTS: JsonSchema = _CONTRACT["agents"]
 
 def contract() -> JsonSchema:
     """Return the description of the routes, as OpenAPI has it: ``contract.json``, and the columns of scores in it."""
-    parts, answered = _CONTRACT["result"], _CONTRACT["answered"]
+    parts, answer = _CONTRACT["result"], _CONTRACT["answered"]
     # The columns of scores stand between the id of a pair, which keeps its place, and the rest.
     parts = {"id": parts["id"], **{name: _of_column(column) for name, column in SCORE_COLUMNS.items()}, **parts}
-    known: dict[str, JsonSchema] = {
+    schemas: dict[str, JsonSchema] = {
         **_CONTRACT,
         "error": {"application/json": {"schema": _CONTRACT["error"]}},
         "result": {"type": "object", "properties": parts, "required": list(parts)},
-        "answered": {"id": answered["id"], **{name: c.example for name, c in SCORE_COLUMNS.items()}, **answered},
+        "answered": {"id": answer["id"], **{name: c.example for name, c in SCORE_COLUMNS.items()}, **answer},
     }
 
     def filled(value: Any) -> Any:
@@ -181,7 +181,7 @@ def contract() -> JsonSchema:
             return [*map(filled, value)]
         if not isinstance(value, dict):
             return value
-        return known[value["part"]] if "part" in value else {name: filled(inner) for name, inner in value.items()}
+        return schemas[value["part"]] if "part" in value else {name: filled(inner) for name, inner in value.items()}
 
     about = {"title": "deep", "version": __version__}
     return {"openapi": "3.1.0", "info": about, "paths": filled(_CONTRACT["paths"])}
@@ -364,8 +364,8 @@ class Checker:
                 self.options.on_scored(one)
         # The same pair would be answered the same only where no judge has failed.
         lasts = [all(judgment.reason != "failed" for judgment in one.judgments.values()) for one in scored]
-        told = zip(scored, answers_of(self.plan, scored), lasts, strict=True)
-        return {one.example.example_id: (body, lasting) for one, body, lasting in told}
+        answers = zip(scored, answers_of(self.plan, scored), lasts, strict=True)
+        return {one.example.example_id: (body, lasting) for one, body, lasting in answers}
 
     @cached_property
     def _history(self) -> History | None:
@@ -443,8 +443,8 @@ def _pair(value: object, dataset: str, where: str) -> tuple[str | None, Example]
     if not value.keys() <= FIELDS:
         raise refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
     name, entry = value.get("id"), value.get("question")
-    left = isinstance(entry, str) and not entry.strip()  # a field of a form that was left empty
-    question = None if entry is None or left else _text(value, "question", where)
+    is_empty = isinstance(entry, str) and not entry.strip()  # a field of a form that was left empty
+    question = None if entry is None or is_empty else _text(value, "question", where)
     if name is not None and (not isinstance(name, str) or len(name) > LONGEST_ID):
         got = "a longer one" if isinstance(name, str) else _kind(name)
         raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")

@@ -190,9 +190,9 @@ class RequestBody:
 
     async def drop(self) -> None:
         """Read what is left of it, up to a bound."""
-        left = MOST_DROPPED
-        while not self.ended and left > 0:
-            left -= len(await self._part())
+        n_bytes = MOST_DROPPED
+        while not self.ended and n_bytes > 0:
+            n_bytes -= len(await self._part())
 
 
 class GuardedResponse:
@@ -211,11 +211,11 @@ class GuardedResponse:
         await self._send(message)
 
     def _missing(self, headers: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
-        known = {name.lower(): value for name, value in headers}
-        kind = known.get(b"content-type", b"")
+        values = {name.lower(): value for name, value in headers}
+        kind = values.get(b"content-type", b"")
         added = JSON_HEADERS if kind.startswith(b"application/json") else PAGE_HEADERS
-        yield from (header for header in added if header[0] not in known)
-        if added is PAGE_HEADERS and b"content-security-policy" not in known:
+        yield from (header for header in added if header[0] not in values)
+        if added is PAGE_HEADERS and b"content-security-policy" not in values:
             page = kind.startswith(b"text/html")
             yield b"content-security-policy", _page_policy(self._scope) if page else NO_CONTENT_POLICY
 

@@ -98,8 +98,8 @@ class Access:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
 
 
-def _same(text: str, wanted: bytes) -> bool:
-    return compare_digest(text.encode(errors="replace"), wanted)
+def _same(text: str, token: bytes) -> bool:
+    return compare_digest(text.encode(errors="replace"), token)
 
 
 def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_stderr) -> str | None:
@@ -352,18 +352,18 @@ class Guard:
         if self._n_requests >= options.at_once:
             raise WebError(503, "busy", "Too many requests at once.", headers={"retry-after": "1"})
         self._n_requests += 1
-        held = 0
+        n_bytes = 0
         try:
             if scope["method"] in CHANGING:
                 self._check_media_type(headers)
-                held = self._reserve(headers)
-                if not await body.read(held):
+                n_bytes = self._reserve(headers)
+                if not await body.read(n_bytes):
                     raise self._too_large()
             if not body.gone:
                 await self._app(scope, body, answer.send)
         finally:
             self._n_requests -= 1
-            self._n_bytes -= held
+            self._n_bytes -= n_bytes
 
     def _check_media_type(self, headers: Mapping[str, str]) -> None:
         media_type, _, rest = headers.get("content-type", "").lower().partition(";")

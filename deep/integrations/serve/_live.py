@@ -150,17 +150,17 @@ class _Turn:
             await self._ask(chunk)
 
     async def _ask(self, requests: Sequence[Request]) -> None:
-        known = self.asker.futures
-        theirs = [known[request.key] for request in requests if request.key in known]
-        own = {key: request for request in requests if (key := request.key) not in known}
+        futures = self.asker.futures
+        theirs = [futures[request.key] for request in requests if request.key in futures]
+        own = {key: request for request in requests if (key := request.key) not in futures}
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        known.update(dict.fromkeys(own, mine))
+        futures.update(dict.fromkeys(own, mine))
         try:
             if own:
                 await self._settle(list(own.values()))
         finally:
             for key in own:
-                del known[key]
+                del futures[key]
             mine.set_result(None)
         if theirs:
             await asyncio.wait(theirs)

@@ -92,8 +92,8 @@ def run_server(
         with _stopped_by_signals(server):
             _run(server, listener, guard)
     n = guard.n_cut
-    lost = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as unknown"
-    say(f"the server has stopped; {lost if n else 'requests in flight were answered'}")
+    loss = f"{n} request{'s were' if n > 1 else ' was'} not answered in time; the ledger marks them as unknown"
+    say(f"the server has stopped; {loss if n else 'requests in flight were answered'}")
     return ExitStatus.INTERRUPTED
 
 
