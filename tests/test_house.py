@@ -246,19 +246,19 @@ CEILINGS = {
     "calibration": 814,
     "commands": 726,
     "console": 1_104,
-    "datasets": 2_378,
+    "datasets": 2_368,
     "ensembles": 815,
     "evaluate": 2_657,
     "experiments/loo": 1_634,
     "features": 1_045,
     "llm": 3_027,
-    "model": 5_255,
+    "model": 5_265,
     "prompt_pool": 2_098,
     "report": 1_440,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_534, 14_603, 247
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_534, 14_605, 247
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

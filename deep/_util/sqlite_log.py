@@ -128,6 +128,7 @@ def _states_in(log: Path) -> Iterator[int]:
         page_size, salts = int.from_bytes(header[8:12], "big"), header[16:24]
         # Frames with other salts were left by what the -wal held before.
         while len(frame := file.read(_FRAME + _PAGE)) == _FRAME + _PAGE and frame[8:16] == salts:
+            # Page 1 has the two numbers of a state: user_version at byte 60, application_id at byte 68.
             if int.from_bytes(frame[:4], "big") == 1:
                 yield from (int.from_bytes(frame[_FRAME + at : _FRAME + at + 4], "big") for at in (60, 68))
             file.seek(page_size - _PAGE, 1)

@@ -24,12 +24,13 @@ from deep.records import Example, VoteMatrix
 if TYPE_CHECKING:
     from deep.judges import Judge
 
-PAIR = ("source", "claim", "question", "source_text", "claim_text", "question_text")
+# The options that name one pair of texts.
+TEXT_OPTIONS = ("source", "claim", "question", "source_text", "claim_text", "question_text")
 
 
 def score_options(args: argparse.Namespace) -> "model.ScoreOptions":
     """Return how to score, once every combination of options makes sense."""
-    pair = any(getattr(args, name) is not None for name in PAIR)
+    pair = any(getattr(args, name) is not None for name in TEXT_OPTIONS)
     if [bool(args.votes), args.input is not None, pair].count(True) != 1:
         raise InputError("`votes`, `input`, or `source` and `claim` must be given. Got none or more than one of them.")
     # An option without effect is refused: its user believes that it has one.
@@ -156,7 +157,7 @@ def print_scored(
     columns: "dict[str, model.ItemColumn]",
     more: Results,
 ) -> None:
-    """Write scored examples, or print the one of a pair; `more` goes into the result, `prior` for both readers."""
+    """Write scored examples, or print the one of a pair. `more` goes into the result; its `prior` is printed too."""
     if args.with_texts:
         texts = list(model.TEXT_COLUMNS)
         scored = (

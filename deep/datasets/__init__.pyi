@@ -41,7 +41,6 @@ from ._labels import as_labels as as_labels
 from ._labels import join_labels as join_labels
 from ._labels import read_labels as read_labels
 from ._labels import read_people as read_people
-from ._labels import warn_of_copies as warn_of_copies
 from ._origin import FoundTexts as FoundTexts
 from ._origin import Item as Item
 from ._origin import as_examples as as_examples

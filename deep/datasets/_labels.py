@@ -413,20 +413,3 @@ def _places(index: Any, reference: Any, n: int) -> "tuple[int, ...] | None":
         return None
     is_clear = reference.is_unique and index.is_unique and len(reference) == n
     return tuple(reference.get_indexer(index).tolist()) if is_clear else (-1,)
-
-
-# Rows from which on a voter that is always right is doubted to be one.
-ENOUGH_TO_DOUBT = 30
-
-
-def warn_of_copies(votes: VoteMatrix) -> None:
-    """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
-    for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
-        both = (cells >= 0) & (votes.labels >= 0)
-        n, ones = both.sum(), votes.labels[both].sum()
-        # A judge that is right 9 times in 10 equals the label on 30 rows in 4 of 100 cases; a copied label always does.
-        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
-            warn(
-                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
-                f"leave it out with `--ignore {name}` (`ignore`)."
-            )

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from deep import datasets, evaluate  # by the room: few panels have grades, or writers of their texts
+from deep import datasets, evaluate, model  # by the room: few panels have grades, or writers of their texts
 from deep._util.checks import Floats, Votes
 from deep._util.frames import Frame
 from deep.evaluate import _cards
@@ -80,7 +80,7 @@ def read_panel_card(
         people_labels = datasets.read_people(labels, votes, **options)  # type: ignore[arg-type]
     elif np.size(cast("npt.ArrayLike", labels)):
         votes = datasets.as_labels(labels, votes, paths)
-    datasets.warn_of_copies(votes)
+    model.warn_of_copies(votes)
     writers = datasets.read_writers(files, votes)
     if exclude_own:
         if not any(writers):

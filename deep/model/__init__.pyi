@@ -56,6 +56,7 @@ from ._files import votes_of as votes_of
 from ._files import writer as writer
 from ._fit import fit as fit
 from ._fit import fit_asked as fit_asked
+from ._fit import warn_of_copies as warn_of_copies
 from ._misfit import LEVEL as LEVEL
 from ._misfit import MIN_DATASETS as MIN_DATASETS
 from ._misfit import LeftOut as LeftOut

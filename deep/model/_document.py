@@ -110,6 +110,7 @@ CELL_KINDS = {
     "cell_count": _kinds.whole_numbers("cell_pattern"),
 }
 
+# The patterns are read once the voters are: their number is the length of a pattern.
 CELLS = record("", _cells, take=_cell_values, uses=("voters",), **CELL_KINDS)
 
 # Scorers --------------------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import AnyVotes, Texts, Votes
-from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes, warn_of_copies
-from deep.exceptions import InputError
+from deep._util.checks import AnyVotes, Texts, Votes, shown
+from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
+from deep.exceptions import InputError, warn
 from deep.features import distinct_patterns
 from deep.model import _regimes
 from deep.model._average import LEAST_SCALE, AnswerMap, LabeledRows
@@ -302,3 +302,20 @@ def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool 
     against = (ones != zeros) & (scores.decisions != ones)
     is_off = np.ptp(scores.p_uniform) < TIE or (by_votes and against.any())
     return model.deciding("accuracy") if is_off else model
+
+
+# Rows from which on a voter that is always right is doubted to be one.
+ENOUGH_TO_DOUBT = 30
+
+
+def warn_of_copies(votes: VoteMatrix) -> None:
+    """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
+    for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
+        both = (cells >= 0) & (votes.labels >= 0)
+        n, ones = both.sum(), votes.labels[both].sum()
+        # A judge that is right 9 times in 10 equals the label on 30 rows in 4 of 100 cases; a copied label always does.
+        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
+            warn(
+                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
+                f"leave it out with `--ignore {name}` (`ignore`)."
+            )

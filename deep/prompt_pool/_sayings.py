@@ -494,9 +494,10 @@ def _cue_value(sentence: str, at: int, cue: Cue) -> float | str | None:
     denials = [*pattern("not").finditer(clause)]
     narrow = len(pattern("not").findall(pattern("part").split(clause)[-1]))
     others = pattern("not").search(re.sub(r"\bNOT\W+$", "", clause))
-    names = label.isupper() and others and pattern("names").search(clause)
+    # As in "I would not say that the answer is NO": the label is spoken of, and not given.
+    names_label = label.isupper() and others and pattern("names").search(clause)
     wide = len(denials) % 2
-    if wide != narrow % 2 or names or (wide and not cue.turns) or len(denials) > 2:
+    if wide != narrow % 2 or names_label or (wide and not cue.turns) or len(denials) > 2:
         return "open"
     wide ^= pattern("denied_behind").match(behind) is not None
     value = 1 - cue.value if wide else cue.value

@@ -299,7 +299,7 @@ def _labeled_turn(row: Mapping[str, object]) -> Turn:
         SentenceVerdict(s["text"], s["kind"], s["verdict"], votes=s["votes"]) for s in fields["sentences"]
     )
     for sentence in sentences:
-        sentence.hallucinated("grounded")
+        sentence.hallucinated("grounded")  # raises where its verdict is unknown
     name, document = str(fields["example_id"]), str(fields["document_id"])
     return Turn(name, document, fields["source"], fields["claim"], sentences, fields["model"])
 
@@ -344,8 +344,8 @@ def read_voted(examples: str, votes: Sequence[str], voter: str | None) -> list[T
 
 
 def _kind_and_verdict(verdict: str | None) -> tuple[str | None, str | None]:
-    is_known = verdict is not None and not verdict.startswith("undecided")
-    return KINDS.get((verdict or "").removeprefix("at least ")), verdict if is_known else None
+    is_decided = verdict is not None and not verdict.startswith("undecided")
+    return KINDS.get((verdict or "").removeprefix("at least ")), verdict if is_decided else None
 
 
 def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str]]]:

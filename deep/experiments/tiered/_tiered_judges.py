@@ -27,7 +27,7 @@ TaskLabels = Mapping[str, tuple[str, ...]]
 def sampled(
     step: str, messages: list[dict[str, str]], samples: int, max_tokens: int, schema: Mapping[str, object] | None = None
 ) -> list[Question]:
-    """Return one question as often as it is to be asked; above once its answers are drawn at temperature 1."""
+    """Return one question as often as it is to be asked; more than one sample is drawn at temperature 1."""
     parameters = {"temperature": float(samples > 1), "max_tokens": max_tokens}
     question = Question(step=step, messages=messages, schema=schema, parameters=parameters)
     return [replace(question, sample=sample) for sample in range(samples)]
@@ -105,7 +105,7 @@ class ReviewedTurn:
         return reading.labels
 
     def said(self, i: int) -> tuple[dict[str, int], Reason | None]:
-        """Return the samples by label of one sentence, and why the last question that has too few has."""
+        """Return the samples by label of one sentence, and the reason of the latest question that has too few."""
         own_tallies = [tallies[i] for tallies in self.tallies if i in tallies]
         votes = {label: n for tally in own_tallies for label, n in sorted(tally.labels.items())}
         return votes, next((tally.reason for tally in reversed(own_tallies) if tally.reason), None)
