@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import GenericAlias, ModuleType
 
+import numpy as np
+
 ROOMS = [
     "deep",
     "deep.records",
@@ -68,6 +70,8 @@ def entries(module: ModuleType) -> Iterator[str]:
             yield f".. autofunction:: {name}{again}"
         elif isinstance(found, GenericAlias):
             yield f".. py:type:: {name}\n   :canonical: {found}{again}"
+        elif isinstance(found, np.ndarray):  # its docstring is that of all arrays
+            yield f".. py:data:: {name}{again}"
         else:
             yield f".. autodata:: {name}\n   :no-value:{again}"
 
