@@ -148,10 +148,3 @@ def test_neighbouring_numbers_are_told_apart(low):
     high = float(np.nextafter(low, 1))
     bbq = BBQ().fit([low, low, high, high], [1, 0, 1, 0], [2, 98, 98, 2])
     assert bbq.transform([low])[0] < 0.1 < 0.9 < bbq.transform([high])[0]
-
-
-def test_a_large_count_costs_no_memory_by_the_row():
-    """A hundred million rows in six cells are fitted as six cells, each left in a bin of its own."""
-    p, w = [0.1, 0.1, 0.5, 0.5, 0.9, 0.9], np.array([2, 8, 5, 5, 9, 1]) * 10**7
-    bbq = BBQ().fit(p, [1, 0] * 3, w)
-    np.testing.assert_allclose(bbq.transform([0.1, 0.5, 0.9]), [0.2, 0.5, 0.9], atol=1e-6)

@@ -24,6 +24,13 @@ def test_ece_of_two_bins() -> None:
     assert expected_calibration_error([0, 1, 1, 1, 0], [0.2, 0.2, 0.9, 0.9, 0.9]) == pytest.approx(0.26)
 
 
+def test_the_floor_of_one_score_is_a_mean_absolute_deviation() -> None:
+    """4 rows at P = 1/2: |count - 2| is 0, 1, 2 with chance 6, 8, 2 of 16, mean 12/16; over 4 rows 0.1875."""
+    floor = ece_noise_floor([0.5], sample_weight=[4])
+    assert floor.mean == pytest.approx(0.1875, abs=1e-13)
+    assert floor.q95 == 0.5
+
+
 @pytest.mark.parametrize("n", [1, 50, 5000, 10**6])
 @pytest.mark.parametrize("p", [1e-4, 0.3, 0.5, 0.97])
 def test_the_floor_of_one_score_is_de_moivres(n: int, p: float) -> None:

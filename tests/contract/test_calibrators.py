@@ -162,6 +162,14 @@ def test_outputs_have_the_shape_of_the_input_and_stay_off_0_and_1(calibrator: Ba
     assert calibrator.transform(GRID.tolist()[:1]).shape == (1,)
 
 
+def test_equal_inputs_give_equal_outputs(calibrator: BaseCalibrator) -> None:
+    """No two rows with the same probability are ever told apart."""
+    p, y, w = triples(6, distinct=12)
+    out = calibrator.fit(p, y, w).transform(p)
+    for score in np.unique(p):
+        assert len(np.unique(out[p == score])) == 1
+
+
 @pytest.mark.parametrize("name", NEVER_FALL)
 @given(seed=st.integers(0, 10_000), n=st.integers(4, 60), distinct=st.integers(1, 20))
 @settings(max_examples=25, deadline=None)
@@ -206,6 +214,17 @@ def test_doubled_log_odds_are_repaired(calibrator: BaseCalibrator) -> None:
     assert expected_calibration_error(y, p, sample_weight=w) > 0.09
     repaired = calibrator.fit(p, y, w).transform(p)
     assert expected_calibration_error(y, repaired, sample_weight=w) < 0.01
+
+
+def test_held_out_error_falls_on_a_large_sample(calibrator: BaseCalibrator) -> None:
+    """Fitted on one sample, the map mends another of the same judge."""
+    rng = np.random.default_rng(8)
+    log_odds = rng.normal(0.0, 1.2, (2, 3000))
+    y = (rng.random((2, 3000)) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    p = 1 / (1 + np.exp(-2.5 * log_odds - 0.5))
+    out = calibrator.fit(p[0], y[0]).transform(p[1])
+    assert expected_calibration_error(y[1], p[1]) > 0.12
+    assert expected_calibration_error(y[1], out) < 0.05
 
 
 @pytest.mark.parametrize("p", [[0.5] * 6, [0.0] * 6, [1.0] * 6, [0.3] * 6])

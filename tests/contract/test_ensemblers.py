@@ -69,10 +69,8 @@ def make_votes(n: int = 300, abstains: float = 0.15, seed: int = 0, n_voters: in
 
 
 def make_weights(n: int = 300, seed: int = 1) -> Floats:
-    """Return fractional weights, among which ties have probability 0; read-only, as votes and labels are."""
-    w = np.random.default_rng(seed).uniform(0.5, 3.0, n)
-    w.setflags(write=False)
-    return w
+    """Return fractional weights, among which ties have probability 0."""
+    return np.random.default_rng(seed).uniform(0.5, 3.0, n)
 
 
 @cache
@@ -267,6 +265,24 @@ def test_perfect_voters_are_followed(name: str) -> None:
     y = np.random.default_rng(5).integers(0, 2, 400)
     X = np.tile(y[:, None], 5)
     np.testing.assert_array_equal(ENSEMBLERS[name]().fit(X, y).predict(X), y)
+
+
+@every_ensembler
+def test_read_only_inputs_serve(name: str) -> None:
+    """Memory that must not be written to can be fitted and scored."""
+    X, y = make_votes()
+    w = make_weights()
+    w.setflags(write=False)
+    assert not X.flags.writeable
+    assert not y.flags.writeable
+    assert np.isfinite(p_consistent(ENSEMBLERS[name]().fit(X, y, w), X)).all()
+
+
+@every_ensembler
+def test_same_seed_same_result(name: str) -> None:
+    """A clone, fitted to the same rows, gives the same probabilities to the last bit."""
+    again = clone(fitted(name)).fit(*make_votes(), make_weights())
+    np.testing.assert_array_equal(p_consistent(again, patterns()), p_consistent(fitted(name), patterns()))
 
 
 @every_ensembler

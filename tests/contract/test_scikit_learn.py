@@ -54,7 +54,7 @@ def wants_weights(estimator: BaseEstimator) -> BaseEstimator:
     return estimator.set_fit_request(sample_weight=True)
 
 
-@pytest.mark.parametrize("name", ["DawidSkene", "LogisticRegression", "XGB"])
+@pytest.mark.parametrize("name", ENSEMBLERS)
 def test_an_ensembler_is_cross_validated_with_weights(name: str, routing: None) -> None:
     """Routed weights reach every fit: the predictions are those of weighted fits by hand."""
     estimator = wants_weights(ENSEMBLERS[name]())
@@ -63,7 +63,7 @@ def test_an_ensembler_is_cross_validated_with_weights(name: str, routing: None) 
     assert result.shape == (90, 2)
 
 
-@pytest.mark.parametrize("name", ["DawidSkene", "LogisticRegression", "XGB"])
+@pytest.mark.parametrize("name", ENSEMBLERS)
 def test_an_ensembler_works_behind_a_selector(name: str, routing: None) -> None:
     """In a pipeline on a data frame, cloned, with weights for both, and searched over the number of voters."""
     select, ensemble = wants_weights(SELECTORS["mrmr"](n_prompts=3)), wants_weights(ENSEMBLERS[name]())

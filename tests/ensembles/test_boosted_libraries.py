@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from deep.ensembles import LGBM, XGB, CatBoost
 from deep.ensembles._encoding import signed
+from deep.exceptions import InputError
 
 ALL = pytest.mark.parametrize("cls", [XGB, LGBM, CatBoost])
 DEEPEST = {XGB: {"max_depth": 3}, LGBM: {"num_leaves": 6}, CatBoost: {"max_depth": 4}}
@@ -101,11 +102,30 @@ def test_silence_is_read_as_nothing_where_no_training_row_was_silent(cls):
 
 
 @ALL
+@pytest.mark.parametrize("stage", [0, 51])
+def test_a_stage_outside_the_fit_is_refused(cls, stage):
+    """The message says how many rounds there are."""
+    X, y, w = votes(50)
+    model = cls(n_estimators=50).fit(X, y, w)
+    with pytest.raises(InputError, match=rf"`stages` must be between 1 and `n_estimators`=50. Got {stage}"):
+        model.staged_predict_proba(X, [25, stage])
+
+
+@ALL
 def test_without_a_voter_that_varies_p_is_the_prior(cls):
     """All columns constant: nothing to split on, at any stage."""
     model = cls().fit([[1, -1, 0]] * 3, [1, 0, 1], [1.0, 1.0, 2.0])
     assert model.boosters_ == ()
     assert model.staged_predict_proba([[0, 1, 0], [1, -1, 0]], [1, 50]).tolist() == [[0.75, 0.75]] * 2
+
+
+@ALL
+def test_probabilities_are_double_precision(cls):
+    """P is float64 and strictly inside (0, 1), so that its log loss is finite."""
+    X, _, w = votes()
+    p = cls(n_estimators=300).fit(X, X[:, 0] == 1, w).predict_proba(X)
+    assert p.dtype == np.float64
+    assert 0 < p.min() < p.max() < 1
 
 
 @ALL

@@ -1,17 +1,15 @@
-"""Trees: parity with scikit-learn on the repeated rows, abstains, the draws of a forest, where boosting stops."""
+"""Trees: parity with scikit-learn on the repeated rows, abstains, and the forest's draws."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
-from sklearn import ensemble, tree
+import sklearn
+from sklearn import config_context, ensemble, tree
 
 from deep.base import BaseEnsembler, StagedEnsembler
-from deep.datasets import read_votes
 from deep.ensembles import AdaBoost, DecisionTree, GradientBoosting, RandomForest
-from deep.ensembles._encoding import merge_repeats, signed
+from deep.ensembles._encoding import merge_repeats
 from deep.exceptions import InputError
 from tests.contract.test_ensemblers import make_votes, patterns
 
@@ -75,6 +73,16 @@ def test_abstains_heard_in_training_are_a_value_of_their_own(kind: type[BaseEnse
     assert model.predict([[1], [0], [-1]]).tolist() == [0, 0, 1]
 
 
+def test_gradient_boosting_equals_scikit_learns_on_repeated_rows() -> None:
+    """P of every pattern after 10 and after 40 rounds is scikit-learn's."""
+    X, y, w, rows, labels = repeated()
+    ours = GradientBoosting(40, learning_rate=0.2, max_depth=3).fit(X, y, w)
+    staged = ours.staged_predict_proba(COMPLETE, [10, 40])
+    for rounds, got in zip((10, 40), staged, strict=True):
+        theirs = ensemble.GradientBoostingClassifier(n_estimators=rounds, learning_rate=0.2, random_state=0)
+        np.testing.assert_allclose(got, one_of(theirs.fit(rows, labels)), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("max_depth", [1, 3, 8])
 def test_gradient_boosting_with_abstains_equals_scikit_learns(max_depth: int) -> None:
     """Where abstains were heard in training, P of the training rows is scikit-learn's on the same weighted rows."""
@@ -135,40 +143,25 @@ def test_random_forest_serves_draws_without_one_class() -> None:
     assert 0 < p[1] < 0.5
 
 
-def test_ada_boost_equals_scikit_learns_on_repeated_rows() -> None:
-    """The log-odds are scikit-learn's decision before it is divided by the stumps' total weight, and halved."""
-    X, y, w, rows, labels = repeated()
-    ours = AdaBoost(30, learning_rate=0.7).fit(X, y, w)
-    theirs = ensemble.AdaBoostClassifier(n_estimators=30, learning_rate=0.7, random_state=0).fit(rows, labels)
-    expected = theirs.decision_function(2.0 * COMPLETE - 1.0) * theirs.estimator_weights_.sum() / 2
-    np.testing.assert_allclose(logit(ours.predict_proba(COMPLETE)[:, 1]), expected, rtol=0, atol=1e-7)
-    np.testing.assert_array_equal(ours.predict(COMPLETE), theirs.predict(2.0 * COMPLETE - 1.0))
+def test_weights_are_checked_by_scikit_learn_again_after_a_fit() -> None:
+    """Only weights that need no check pass unchecked, only while a fit of deep runs."""
+    from sklearn.tree import _classes
+
+    check = _classes._check_sample_weight
+    with config_context(skip_parameter_validation=True, assume_finite=True):
+        known = np.array([1.0, 2.0])
+        assert _classes._check_sample_weight(known, np.ones((2, 1)), dtype=np.float64) is known
+        assert _classes._check_sample_weight([1, 2], np.ones((2, 1)), dtype=np.float64).tolist() == [1.0, 2.0]
+        with pytest.raises(ValueError, match=r"inconsistent numbers of samples|incompatible|shape"):
+            _classes._check_sample_weight([1, 2, 3], np.ones((2, 1)), dtype=np.float64)
+    assert _classes._check_sample_weight is check
 
 
-def test_ada_boost_without_a_useful_stump_gives_the_share_of_labels() -> None:
-    """Balanced labels and votes that say nothing are fitted, at every stage."""
-    model = AdaBoost().fit([[1, 0], [1, 0]], [0, 1], [30, 30])
-    assert model.predict_proba([[1, 0], [0, 1]])[:, 1].tolist() == [0.5, 0.5]
-    assert model.staged_predict_proba([[1, 0]], [10, 50]).tolist() == [[0.5], [0.5]]
+def test_a_version_of_scikit_learn_without_that_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a version without it only the other checks are switched off."""
+    from sklearn.tree import _classes
 
-
-def test_ada_boost_stops_at_a_flawless_stump() -> None:
-    """The only stump has scikit-learn's weight 1, and later stages repeat its probabilities."""
-    model = AdaBoost().fit([[1], [0]], [1, 0], [30, 30])
-    assert len(model.stumps_) == 1
-    staged = model.staged_predict_proba([[1], [0]], [1, 10, 50])
-    np.testing.assert_allclose(staged, [[expit(1), expit(-1)]] * 3)
-
-
-def test_ada_boost_equals_scikit_learns_on_real_votes(data_home: Path) -> None:
-    """Round for round, on the votes of nine judges of eleven datasets."""
-    votes = read_votes([data_home / "llm_aggrefact" / "votes.parquet"])
-    cells, labels, weights = merge_repeats(votes.votes[:, :9], votes.labels, np.ones(len(votes.labels)))
-    rows = signed(cells)
-    for learning_rate in (0.2, 1.0):
-        ours = AdaBoost(50, learning_rate=learning_rate).fit(cells, labels, weights)
-        theirs = ensemble.AdaBoostClassifier(n_estimators=50, learning_rate=learning_rate, random_state=0)
-        theirs = theirs.fit(rows, labels, sample_weight=weights)
-        np.testing.assert_allclose(ours.stump_weights_, theirs.estimator_weights_, rtol=0, atol=1e-9)
-        for stump, other in zip(ours.stumps_, theirs.estimators_, strict=True):
-            np.testing.assert_array_equal(stump.predict(rows), other.predict(rows) == 1)
+    monkeypatch.delattr(_classes, "_check_sample_weight")
+    with config_context(skip_parameter_validation=True, assume_finite=True):
+        assert not hasattr(_classes, "_check_sample_weight")
+        assert sklearn.get_config()["assume_finite"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from deep.exceptions import InputError
 from deep.features import MRMR, RFE, MRMRSelection
 from tests.processor_time import growth
 
@@ -51,20 +52,18 @@ def judges(seed, n=60, k=6):
 
 
 @pytest.mark.parametrize("selector", [MRMR, MRMRSelection])
-def test_mrmr_picks_as_a_loop_does(selector):
-    """On votes with common errors, missing votes and fractional weights; copies, constants, and judges never wrong."""
-    for seed in range(16):
-        X, y, w = judges(seed, k=6 + seed % 4)
-        X[:, 6:7], X[:, 7:8] = X[:, :1], 1 - 2 * (seed % 2)
-        X[:, 8:9] = (y if seed % 2 else 1 - y)[:, None]
-        order = np.argsort(selector(1).fit(X, y, w).ranking_)
-        assert order.tolist() == picked_plainly(X, y, w)
+@pytest.mark.parametrize("seed", range(12))
+def test_mrmr_picks_as_a_loop_does(seed, selector):
+    """On votes with common errors, missing votes and fractional weights."""
+    X, y, w = judges(seed)
+    order = np.argsort(selector(1).fit(X, y, w).ranking_)
+    assert order.tolist() == picked_plainly(X, y, w)
 
 
 @pytest.mark.parametrize("k", [9, 40])
 def test_mrmr_picks_as_the_library_does(k):
     """Over many panels, of voters that repeat others, are constant or err everywhere too."""
-    for seed in range(6):
+    for seed in range(20):
         X, y, w = judges(seed, n=120, k=k)
         X[:, 1], X[:, 2], X[:, 3] = X[:, 0], 1, 1 - y
         assert MRMR(1).fit(X, y, w).ranking_.tolist() == MRMRSelection(1).fit(X, y, w).ranking_.tolist()
@@ -102,6 +101,46 @@ def picked_ranks(X, y):
     ranks = np.empty(X.shape[1], dtype=int)
     ranks[picked_plainly(X, y, np.ones(len(y)))] = np.arange(1, X.shape[1] + 1)
     return ranks.tolist()
+
+
+def test_voters_that_tell_nothing_come_last_constants_at_the_end():
+    """Columns 0 and 3 never change, 1 and 4 have correlation 0, 2 and 5 tell something."""
+    y = [1, 1, 0, 0]
+    X = np.array([[1] * 4, [1, 0, 1, 0], [1, 1, 1, 0], [-1] * 4, [0, 1, 0, 1], [1, 1, 0, 0]]).T
+    assert MRMR(1).fit(X, y).ranking_.tolist() == [5, 3, 2, 6, 4, 1]
+
+
+def test_perfect_voters_are_compared_with_others():
+    """A voter without error has the relevance 1 / 1e-12, no more, and its copy comes after all of relevance."""
+    y = [1, 1, 1, 0, 0, 0]
+    X = np.array([y, [1, 1, 0, 0, 0, 1], y, [0, 0, 0, 1, 1, 1]]).T
+    assert MRMR(1).fit(X, y).ranking_.tolist() == picked_ranks(X, y) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("scale", [1e-4, 7.0])
+def test_weights_are_rows_repeated_in_any_unit(scale):
+    """A row of weight w is w rows, whatever the unit of the weights, and rows of weight 0 are none."""
+    X, y, _ = judges(3)
+    w = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = MRMR(1).fit(np.repeat(X, w, axis=0), np.repeat(y, w)).ranking_
+    assert MRMR(1).fit(X, y, w * scale).ranking_.tolist() == repeated.tolist()
+
+
+def test_swapping_the_classes_changes_nothing():
+    """Votes and labels flipped together rank alike."""
+    X, y, w = judges(4)
+    flipped = np.where(X == -1, -1, 1 - X)
+    assert MRMR(1).fit(flipped, 1 - y, w).ranking_.tolist() == MRMR(1).fit(X, y, w).ranking_.tolist()
+
+
+def test_the_number_of_voters_asked_for():
+    """Five by default, from one to all; others are refused by name."""
+    X, y, w = judges(5)
+    assert MRMR().fit(X, y, w).support_.sum() == 5
+    assert MRMR(6).fit(X, y, w).support_.all()
+    for n in (0, 7, 2.0):
+        with pytest.raises(InputError, match=rf"^`n_prompts` must be a whole number from 1 to 6\. Got {n!r}\.$"):
+            MRMR(n).fit(X, y, w)
 
 
 @pytest.mark.parametrize("selector", [MRMR, RFE])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+import sklearn
 from sklearn import feature_selection
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -91,6 +92,14 @@ def test_rfe_values_reliable_error() -> None:
     flipped = X.copy()
     flipped[:, 2] = np.where(X[:, 2] == -1, -1, 1 - X[:, 2])
     np.testing.assert_array_equal(RFE(1).fit(flipped, y, w).ranking_, RFE(1).fit(X, y, w).ranking_)
+
+
+def test_rfe_weighs_rows_under_metadata_routing_too() -> None:
+    """The caller's choice of metadata routing does not reach the elimination inside."""
+    X, y, w = correlated_votes(2)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = RFE(3).fit(X, y, sample_weight=w)
+    np.testing.assert_array_equal(routed.ranking_, RFE(3).fit(X, y, w).ranking_)
 
 
 def test_the_library_of_mrmr_leaves_the_warning_filters_alone(monkeypatch: pytest.MonkeyPatch) -> None:

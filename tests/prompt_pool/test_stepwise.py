@@ -370,19 +370,3 @@ def test_claim_records_hold_their_place():
     assert [question.step for question in asked] == ["decompose", "find", "evaluate"]
     assert (judgment.vote, judgment.reason) == (-1, "unparsable")
     assert Claim("c", "s", None).span is None
-
-
-@pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("decompose")])
-def test_a_faulty_reply_about_one_claim_leaves_the_others(fault):
-    """A claim that is unsupported decides, whatever became of another; without one there is no vote."""
-    step, message, reason = FAULTS[fault]
-
-    def once(question):
-        return message if question.step == step and is_about(question, CLAIMS[0]) else None
-
-    judgment, _ = judge(once)
-    assert judgment.vote == 0
-    states = [json.loads(line)["state"] for line in judgment.evidence]
-    assert states == ["undecided", "supported", "unsupported"]
-    judgment, _ = judge(lambda q: once(q) or supported(q))
-    assert (judgment.vote, judgment.reason) == (-1, reason)
