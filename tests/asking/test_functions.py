@@ -545,7 +545,7 @@ async def slow(source, claim):
     await asyncio.sleep(0.02)
     return True
 
-examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(600)]
+examples = [deep.Example("It rained.", f"claim {n}", str(n)) for n in range(1500)]
 print(len(deep.ask(examples, slow, workers=64, ledger="l.sqlite").votes))
 """
 
@@ -557,7 +557,7 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     command = [sys.executable, "run.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(deep.__file__).parents[1])}
     run = subprocess.Popen(command, cwd=tmp_path, env=environment)
-    while not (tmp_path / "called").exists() or len((tmp_path / "called").read_text().split()) < 500:
+    while not (tmp_path / "called").exists() or len((tmp_path / "called").read_text().split()) < 600:
         assert run.poll() is None
     run.kill()
     run.wait()
@@ -567,7 +567,7 @@ def test_a_killed_run_asks_no_recorded_answer_again(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     called = (tmp_path / "called").read_text().splitlines()
     again = len(called) - len(set(called))
-    assert len(set(called)) == 600
+    assert len(set(called)) == 1500
     assert again == len(before) - kept <= 64
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "called").read_text().splitlines() == called

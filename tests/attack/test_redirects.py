@@ -1,7 +1,9 @@
 """Redirects: documents and keys go to the address that was given; whatever it says of another one is a failure."""
 
+import asyncio
 import json
 import socket
+import ssl
 import threading
 from contextlib import contextmanager
 
@@ -9,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from deep.llm import EndpointError
+from tests.attack.certificate import write_certificate
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, outcomes, questions, rows, run
 
@@ -16,7 +19,7 @@ SECRET = "cats sat"
 
 
 @contextmanager
-def listening(host):
+def listening(host, context=None):
     """Yield an address on a second host, and all bytes that arrive there."""
     got = bytearray()
     done = threading.Event()
@@ -27,7 +30,7 @@ def listening(host):
             while not done.is_set():
                 try:
                     connection, _ = server.accept()
-                    with connection as peer:
+                    with context.wrap_socket(connection, server_side=True) if context else connection as peer:
                         got.extend(peer.recv(1 << 20))
                         peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                 except OSError:
@@ -118,3 +121,48 @@ def test_nor_by_a_call_about_a_batch(call, tmp_path, monkeypatch):
             run(server.url, tmp_path / "l", questions(3), batch=True)
         assert bytes(got) == b""
         assert calls == [1]
+
+
+def test_https_to_http_and_back(tmp_path, monkeypatch):
+    """A certificate that is trusted changes nothing."""
+    certificate, key = write_certificate(tmp_path, "127.0.0.1", "127.0.0.2")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    trusting.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    monkeypatch.setattr("deep.llm._client._ssl_context", lambda: trusting)
+    with listening("127.0.0.2") as (plain, got), listening("127.0.0.2", context) as (secure, got_secure):
+        with FaultServer(raw=lambda _: redirecting(307, f"http://{plain}/")) as server:
+            address = asyncio.run(_through_tls(server.port, context, tmp_path / "l"))
+            assert address == 1
+        with FaultServer(raw=lambda _: redirecting(308, f"https://{secure}/")) as server:
+            with pytest.raises(EndpointError, match=r"redirects to https://127\.0\.0\.2"):
+                run(server.url, tmp_path / "m", questions(2))
+            assert server.count == 1
+        assert bytes(got) + bytes(got_secure) == b""
+
+
+async def _through_tls(port, context, ledger):
+    """Run against a server behind TLS, and return how many requests it got."""
+    n = 0
+
+    async def copy(reader, writer):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def pipe(reader, writer):
+        nonlocal n
+        n += 1
+        inner, outer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(copy(reader, outer), copy(inner, writer), return_exceptions=True)
+        writer.close()
+        outer.close()
+
+    server = await asyncio.start_server(pipe, "127.0.0.1", 0, ssl=context)
+    async with server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        with pytest.raises(EndpointError, match=r"redirects to http://127\.0\.0\.2"):
+            await asyncio.to_thread(run, url, ledger, questions(2))
+    return n

@@ -111,3 +111,14 @@ def test_names_that_can_be_told_apart_stay(tmp_path):
     rows = ["d,a1,1,1,0", "d,A1,0,0,0", "d,\u00e9,0,0,0", "e,e\u0301,0,0,0"]
     votes = read_votes(table(tmp_path / "v.csv", "dataset,item_id,label,judge,Judge", *rows))
     assert votes.shape == (4, 2)
+
+
+def test_one_column_in_two_files_and_labels_that_differ(tmp_path):
+    """Both are refused, and the places are named."""
+    one = table(tmp_path / "one.csv", "dataset,item_id,label,v", "d,a,1,1")
+    for head, row, message in (
+        ("v", "d,a,1,0", "each voter once for an item"),
+        ("w", "d,a,0,0", "the same in all files"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_votes([one, table(tmp_path / "two.csv", f"dataset,item_id,label,{head}", row)])

@@ -162,7 +162,7 @@ STATES = st.sampled_from(["collected", "creating", "doubtful", "filling", "open"
 CASES = settings.default.max_examples
 
 
-@settings(max_examples=max(CASES // 10, min(CASES, 20)))  # a case opens a ledger several times: a third of a second
+@settings(max_examples=max(CASES // 10, min(CASES, 40)))  # a case opens a ledger several times: a third of a second
 @given(data=st.data())
 def test_rows_of_a_ledger(data, ledger_bytes):
     """Values that somebody put into a ledger, its batches among them: read, entered from a kept file, or one line."""

@@ -32,9 +32,49 @@ from tests.llm.calls import KEY, PRICES, question, read
 
 CORPUS = Path(__file__).parent / "corpus"
 
-TOKENS = [b"", b"\n", b"\r", b"\x00", b"\xff", b"=cmd|'/C calc'!A0", b"NOT SUPPORTED", b"A" * 5000, b"9" * 400]
-TOKENS += b", \" ' -1 2 1e999 NaN inf null true { } [ ] : = label dataset SUPPORTED VERDICT: </claim> {{claim}}".split()
-TOKENS += b"<think> ``` \xef\xbb\xbf \xf0\x9f\x98\x80 \xe2\x80\xae \x1b[31m".split()
+TOKENS = [
+    b"",
+    b",",
+    b"\n",
+    b"\r",
+    b'"',
+    b"'",
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"-1",
+    b"2",
+    b"1e999",
+    b"NaN",
+    b"inf",
+    b"null",
+    b"true",
+]
+TOKENS += [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b"=",
+    b"=cmd|'/C calc'!A0",
+    b"label",
+    b"dataset",
+    b"\xf0\x9f\x98\x80",
+    b"\xe2\x80\xae",
+    b"\x1b[31m",
+]
+TOKENS += [
+    b"A" * 5000,
+    b"9" * 400,
+    b"SUPPORTED",
+    b"NOT SUPPORTED",
+    b"VERDICT:",
+    b"</claim>",
+    b"{{claim}}",
+    b"<think>",
+    b"```",
+]
 
 VOTES = b"dataset,item_id,label,document_id,v0,v1\na,1,1,x,1,0\na,2,0,x,0,0\nb,1,1,y,1,\nb,2,0,y,0,1\n"
 SCORES = b"dataset,item_id,label,s0,s1\na,1,1,0.9,0.2\na,2,0,0.1,0.3\nb,1,1,0.7,\nb,2,0,1e-3,0.5\n"
@@ -221,6 +261,7 @@ def check_batch(path):
         body_of=lambda request: {},
         ignored=lambda request, body, reply: [],
         is_cut=lambda job, judgment, reply: BatchRunner.is_cut(runner, job, judgment, reply),
+        count_answer=lambda job, *counted, again: BatchRunner.count_answer(runner, job, *counted, again=again),
         enter_answer=lambda job, *found, again: BatchRunner.enter_answer(runner, job, *found, again=again),
     )
     with FileResults([io.BytesIO(path.read_bytes())], Redactor(KEY)) as lines:

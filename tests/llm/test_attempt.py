@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from deep.llm import Attempt, Budget, CallError, ConcurrencyLimit, Failed, PriceBook, Terms, Throttle
+from deep.llm._spending import BudgetReachedError
 
 BODY = {"model": "m", "max_tokens": 10}
 TEXT = json.dumps(BODY)
@@ -83,6 +84,14 @@ def test_an_answer_without_usage_costs_its_worst():
     reply = make(Endpoint('{"choices": [{"message": {"content": "yes"}}]}'), terms)
     assert reply.cost is None
     assert terms.budget.left == pytest.approx(1.0 - WORST)
+
+
+def test_what_does_not_fit_the_budget_is_not_sent():
+    """And nothing is announced."""
+    endpoint = Endpoint()
+    with pytest.raises(BudgetReachedError):
+        make(endpoint, Terms(PRICES, budget=Budget(WORST / 2)))
+    assert endpoint.noted == []
 
 
 def test_a_bug_in_between_gives_the_reservation_back_as_spent():

@@ -42,14 +42,14 @@ def test_what_is_in_flight_is_written_down(tmp_path, monkeypatch):
     """The run stops with one line, nothing is in doubt, and the next run asks only the rest."""
     with FaultServer(latency=0.02) as server:
         with pytest.raises(LedgerError, match=r"is full\..*answers in flight are saved"):
-            run(server.url, tmp_path / "l", questions(250), workers=8, started=fill(monkeypatch))
+            run(server.url, tmp_path / "l", questions(500), workers=8, started=fill(monkeypatch))
         asked = server.count
-        assert 0 < asked < 250
+        assert 0 < asked < 500
         assert (states(tmp_path / "l")["done"], set(states(tmp_path / "l"))) == (asked, {"done", "queued"})
         assert outcomes(tmp_path / "l") == {"answered": asked}
         monkeypatch.undo()
-        assert run(server.url, tmp_path / "l", questions(250)).unknown == 0
-        assert server.count == 250
+        assert run(server.url, tmp_path / "l", questions(500)).unknown == 0
+        assert server.count == 500
 
 
 def test_the_reserve_takes_room_and_leaves_no_name(tmp_path):

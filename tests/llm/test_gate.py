@@ -26,6 +26,15 @@ async def passing(gate, model, noted, name, *, seconds=0.01, answered=True, erro
             gate.open(model)
 
 
+def test_a_canary_request_goes_alone_and_its_answer_opens_the_gate():
+    """All others wait for it, and then go together."""
+
+    async def scenario(gate, noted):
+        await asyncio.gather(*(passing(gate, "m", noted, name) for name in "abc"))
+
+    assert in_turn(scenario) == ["a in", "a out", "b in", "c in", "b out", "c out"]
+
+
 def test_after_a_refused_canary_request_the_next_goes_alone():
     """What the model cannot do is learned by one worker after the other, never by all."""
 
@@ -64,7 +73,7 @@ def test_an_early_opening_does_not_wait_for_the_canary_request_to_end():
     """A rate limit shows that the model is there, though the canary request has yet to be answered."""
 
     async def scenario(gate, noted):
-        canary = asyncio.create_task(passing(gate, "m", noted, "a", seconds=0.5))
+        canary = asyncio.create_task(passing(gate, "m", noted, "a", seconds=0.05))
         other = asyncio.create_task(passing(gate, "m", noted, "b"))
         await asyncio.sleep(0.01)
         gate.open("m")

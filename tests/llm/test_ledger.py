@@ -71,6 +71,29 @@ def test_many_writes_share_a_commit(tmp_path):
     assert len(commits) < 20
 
 
+def test_what_was_in_flight_is_unknown_in_the_next_run(tmp_path):
+    """The attempt is closed as unknown, the request is handed out again, and the number is told."""
+    use(tmp_path / "l", ask_one)
+
+    async def again(ledger):
+        lease = await ledger.lease([question(1)])
+        return ledger.unknown, len(lease.jobs), lease.jobs[0].number
+
+    assert use(tmp_path / "l", again) == (1, 1, 2)
+    assert rows(tmp_path / "l", "SELECT outcome FROM attempts") == [("unknown",)]
+
+
+def test_at_most_once_leaves_it_alone(tmp_path):
+    """The request is settled as far as this run is concerned."""
+    use(tmp_path / "l", ask_one)
+
+    async def again(ledger):
+        lease = await ledger.lease([question(1)])
+        return len(lease.jobs), lease.settled[0][1]["state"]
+
+    assert use(tmp_path / "l", again, at_most_once=True) == (0, "unknown")
+
+
 def test_dollars_of_earlier_runs_count(tmp_path):
     """Answers at their price, lost answers at their worst case, refusals not at all."""
 
@@ -90,16 +113,26 @@ def test_dollars_of_earlier_runs_count(tmp_path):
     assert use(tmp_path / "l", look) == 0.25 + 1.0 + 1.0
 
 
-@pytest.mark.parametrize("name", ["l", "link"])
-def test_a_ledger_is_for_one_process(tmp_path, name):
-    """The second to open it, by its name or by a link, is told how to share; or it would take requests for lost."""
-    (tmp_path / "link").symlink_to("l")
+def test_a_ledger_is_for_one_process(tmp_path):
+    """The second to open it is told how to share."""
 
     async def twice(_):
-        async with Ledger(str(tmp_path / name)):
+        async with Ledger(str(tmp_path / "l")):
             pass
 
     with pytest.raises(InputError, match=r"`ledger` must not be in use by another process.*postgresql\+psycopg"):
+        use(tmp_path / "l", twice)
+
+
+def test_a_link_to_a_ledger_is_that_ledger(tmp_path):
+    """Or two processes would hold a lock each, and take the requests in flight of the other for lost ones."""
+    (tmp_path / "link").symlink_to("l")
+
+    async def twice(_):
+        async with Ledger(str(tmp_path / "link")):
+            pass
+
+    with pytest.raises(InputError, match="`ledger` must not be in use by another process"):
         use(tmp_path / "l", twice)
 
 
@@ -150,6 +183,16 @@ def test_another_database_is_refused(tmp_path):
         use(tmp_path / "l", ask_one)
 
 
+def test_a_newer_ledger_is_refused(tmp_path):
+    """A schema that this version does not know is not touched."""
+    use(tmp_path / "l", ask_one)
+    with sqlite3.connect(tmp_path / "l") as connection:
+        connection.execute("UPDATE deep_meta SET version = 99")
+    connection.close()
+    with pytest.raises(InputError, match=r"must have schema version 1\. Got 99"):
+        use(tmp_path / "l", ask_one)
+
+
 def test_a_cell_that_no_run_has_written(tmp_path):
     """The ledger's report says in one line that it cannot be read."""
     use(tmp_path / "l", ask_one)
@@ -196,6 +239,15 @@ def test_the_options_of_each_run_are_kept(tmp_path):
     use(tmp_path / "l", ask_one, options={"rpm": 60})
     assert rows(tmp_path / "l", "SELECT options FROM runs") == [('{"rpm":60}',)]
     assert rows(tmp_path / "l", "SELECT count(*) FROM runs WHERE ended > started") == [(1,)]
+
+
+def test_everything_in_the_ledger_is_text_or_numbers(tmp_path):
+    """Nothing has to be unpickled to read it."""
+    with FaultServer(faults={"server_error": 0.3}) as server:
+        run(server.url, tmp_path / "l", questions(20))
+    for (table,) in rows(tmp_path / "l", "SELECT name FROM sqlite_master WHERE type = 'table'"):
+        for row in rows(tmp_path / "l", f"SELECT * FROM {table}"):
+            assert all(isinstance(value, str | int | float | None) for value in row)
 
 
 def test_a_report_adds_up(tmp_path):

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from deep.exceptions import InputError
-from deep.llm import EndpointError, History, LedgerError, RetryPolicy
+from deep.llm import ConcurrencyLimit, EndpointError, History, LedgerError, RetryPolicy
 from tests.fault_server import FaultServer
-from tests.llm.calls import KEY, answers, outcomes, question, questions, rows, run, states
+from tests.llm.calls import FAST, KEY, answers, outcomes, question, questions, rows, run, states
 
 NO_RETRY = RetryPolicy(attempts=1)
 ONCE = RetryPolicy(wait_initial=0.01, wait_max=0.05, jitter=0.01, at_most_once=True)
@@ -20,14 +20,14 @@ def test_every_fault_is_survived_and_every_attempt_is_counted(tmp_path):
     shares = {"rate_limited": 0.1, "server_error": 0.05, "hang": 0.01, "dropped": 0.02, "broken_json": 0.03}
     shares |= {"broken_http": 0.02, "cut": 0.02, "no_verdict": 0.05, "truncated": 0.3, "refused": 0.03}
     with FaultServer(faults=shares) as server:  # the timeout is long enough for any answer on a busy machine
-        run(server.url, tmp_path / "a", questions(120), workers=8, timeout=3)
-        assert server.count > 132
+        run(server.url, tmp_path / "a", questions(200), workers=8, timeout=3)
+        assert server.count > 220
         attempts, reached = rows(tmp_path / "a", "SELECT count(*), sum(reached) FROM attempts")[0]
         assert attempts >= reached >= server.count  # a slow machine sends what no server has time to read
     calm = {name: share for name, share in shares.items() if name in ("no_verdict", "truncated", "refused")}
     with FaultServer(faults=calm) as server:
-        ran = run(server.url, tmp_path / "b", questions(120), workers=32)
-        assert server.count == 120 + ran.tally.longer
+        ran = run(server.url, tmp_path / "b", questions(200), workers=32)
+        assert server.count == 200 + ran.tally.longer
         assert 0 < ran.tally.saved < ran.tally.longer
     assert answers(tmp_path / "a") == answers(tmp_path / "b")
     assert {reason for _, reason in answers(tmp_path / "a").values()} == {None, "unparsable", "truncated", "refused"}
@@ -42,6 +42,14 @@ def test_the_same_run_again_asks_nothing(tmp_path):
     assert (again.tally.found, again.tally.attempts) == (30, 0)
 
 
+def test_more_items_ask_only_what_is_missing(tmp_path):
+    """A longer list of requests costs only its new part."""
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", questions(10))
+        run(server.url, tmp_path / "l", questions(15))
+        assert server.count == 15
+
+
 def test_the_same_question_about_two_items_is_asked_once(tmp_path):
     """Two items with the same text share one answer."""
     twins = [question(1), question(1, dataset="other")]
@@ -49,6 +57,13 @@ def test_the_same_question_about_two_items_is_asked_once(tmp_path):
         run(server.url, tmp_path / "l", lambda: twins)
         assert server.count == 1
     assert rows(tmp_path / "l", "SELECT dataset, key FROM items ORDER BY dataset")[0][1] == twins[1].key
+
+
+def test_samples_are_separate_requests(tmp_path):
+    """The same question with another sample index is asked anew."""
+    with FaultServer() as server:
+        run(server.url, tmp_path / "l", lambda: [question(1, sample=i) for i in range(3)])
+        assert server.count == 3
 
 
 @pytest.mark.parametrize(
@@ -115,6 +130,14 @@ def test_retry_after_is_waited_for(tmp_path):
     assert rows(tmp_path / "l", "SELECT retry_after FROM attempts WHERE number = 1") == [(0.4,)]
 
 
+def test_a_retry_after_beyond_the_cap_is_cut(tmp_path):
+    """The cap bounds the wait, where the client library would give up at once."""
+    retry = RetryPolicy(wait_initial=0.01, jitter=0.0, retry_after_cap=0.2)
+    with FaultServer(script=["slow_down"], retry_after="3600") as server:
+        run(server.url, tmp_path / "l", questions(1), retry=retry)  # ends now, not in an hour
+        assert server.count == 2
+
+
 @pytest.mark.parametrize("fault", ["hang", "dropped"])
 def test_at_most_once_never_repeats_what_may_have_been_answered(tmp_path, fault):
     """A lost answer leaves the request unknown and without a vote, now and in the next run."""
@@ -127,6 +150,50 @@ def test_at_most_once_never_repeats_what_may_have_been_answered(tmp_path, fault)
         run(server.url, tmp_path / "l", questions(1))
         assert server.count == 2
     assert states(tmp_path / "l") == {"done": 1}
+
+
+def test_at_most_once_still_repeats_what_was_refused(tmp_path):
+    """A 429 or a 500 is an answer that no vote was made, so asking again buys nothing twice."""
+    with FaultServer(script=["rate_limited", "server_error"]) as server:
+        run(server.url, tmp_path / "l", questions(1), retry=ONCE)
+        assert server.count == 3
+    assert states(tmp_path / "l") == {"done": 1}
+
+
+def test_one_bad_row_does_not_stop_the_others(tmp_path):
+    """A request that is refused for its own sake fails alone."""
+
+    def accept(body):
+        return (400, {"message": "bad text"}) if "7 cats" in body["messages"][0]["content"] else None
+
+    with FaultServer(accept=accept) as server:
+        run(server.url, tmp_path / "l", questions(10))
+    assert states(tmp_path / "l") == {"done": 9, "failed": 1}
+    assert rows(tmp_path / "l", "SELECT failure, message FROM requests WHERE state = 'failed'") == [
+        ("rejected", "bad text")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"message": "maximum context length is 4096 tokens", "code": "context_length_exceeded"}, "too_long"),
+        ({"message": "This model's maximum context length is 4096 tokens"}, "too_long"),
+        ({"message": "nonsense"}, "rejected"),
+    ],
+)
+def test_a_document_that_is_too_long_is_told_apart(tmp_path, error, expected):
+    """HTTP 400 means several things, and they ask for different remedies."""
+    with FaultServer(accept=lambda _: (400, error)) as server:
+        run(server.url, tmp_path / "l", questions(1))
+    assert rows(tmp_path / "l", "SELECT failure FROM requests") == [(expected,)]
+
+
+def test_a_content_filter_is_a_refusal(tmp_path):
+    """An endpoint that blocks the request has refused it; that is a reason, and no failure."""
+    with FaultServer(script=["filtered"]) as server:
+        run(server.url, tmp_path / "l", questions(1))
+    assert answers(tmp_path / "l") == {question(0).key: (-1, "refused")}
 
 
 @pytest.mark.parametrize(("script", "refusal"), [(["unauthorized"], "wrong key"), (["no_credit"], "no credit left")])
@@ -173,7 +240,7 @@ def test_a_model_that_refuses_everything_stops_the_run(tmp_path):
 
 
 def test_bad_first_rows_do_not_stop_the_run(tmp_path):
-    """Two requests at the start that are refused for their own sake fail alone."""
+    """Two refused requests at the start are two refused requests."""
 
     def accept(body):
         text = body["messages"][0]["content"]
@@ -183,8 +250,6 @@ def test_bad_first_rows_do_not_stop_the_run(tmp_path):
         run(server.url, tmp_path / "l", questions(30))
         assert server.count == 30
     assert states(tmp_path / "l") == {"done": 28, "failed": 2}
-    failed = rows(tmp_path / "l", "SELECT DISTINCT failure, message FROM requests WHERE state = 'failed'")
-    assert failed == [("rejected", "bad text")]
 
 
 def test_an_endpoint_that_is_down_stops_the_run(tmp_path):
@@ -394,6 +459,15 @@ def test_what_a_model_lacks_is_dropped_once_and_remembered(tmp_path, field):
     assert names == {"logprobs", "top_logprobs"} if field == "logprobs" else {field}
 
 
+def test_an_old_name_of_the_output_limit_is_renamed(tmp_path):
+    """Reasoning models want `max_completion_tokens`."""
+    with FaultServer(unsupported={"max_tokens": "unsupported_parameter"}) as server:
+        server.keep_bodies = True
+        run(server.url, tmp_path / "l", questions(5))
+        assert server.count == 6
+        assert server.bodies[-1]["max_completion_tokens"] == 50
+
+
 def test_a_schema_that_breaks_the_server_is_dropped(tmp_path):
     """Some servers answer HTTP 500 to a JSON schema; without it they work."""
 
@@ -444,6 +518,15 @@ def test_requests_a_minute_are_kept(tmp_path):
         run(server.url, tmp_path / "l", questions(12), rpm=1200)
         times = [at for at, _, _ in server.log]
     assert times[-1] - times[0] >= 0.45
+
+
+def test_concurrency_adapts_to_rate_limits(tmp_path):
+    """Many 429 leave fewer requests in flight than none."""
+    limit = ConcurrencyLimit(8, 2, 32)
+    with FaultServer(faults={"rate_limited": 0.5}) as server:
+        run(server.url, tmp_path / "l", questions(60), workers=32, concurrency=limit, retry=FAST)
+    assert limit.current < 8
+    assert states(tmp_path / "l") == {"done": 60}
 
 
 def test_no_more_than_the_limit_is_in_flight(tmp_path):

@@ -42,11 +42,6 @@ SERVERS = {
         {"error": {"code": 500, "message": "Context size has been exceeded.", "type": "server_error"}},
     ),
     "Ollama": ("400 Bad Request", OLLAMA),
-    "OpenAI": ("400 Bad Request", {"error": {"message": "too many", "code": "context_length_exceeded"}}),
-    "OpenAI in words": (
-        "400 Bad Request",
-        {"error": {"message": "maximum context length is 2048 tokens"}},
-    ),
     "vLLM": ("400 Bad Request", VLLM),
     "LM Studio": ("400 Bad Request", LM_STUDIO),
     "LM Studio with status 200": ("200 OK", {"error": "Context size has been exceeded."}),

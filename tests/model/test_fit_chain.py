@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 
 from deep.exceptions import InputError
 from deep.model import FixedPrior, LearnedPrior, Model, fit
@@ -64,8 +65,13 @@ def test_a_voter_without_a_column_counts_as_no_vote_where_allowed(votes, model):
         model.score(some)
 
 
-def test_a_given_prior_lies_between_0_and_1(votes, model):
-    """Neither end is one."""
+def test_a_given_prior_takes_the_place_of_the_estimated_one(votes, model):
+    """The log-odds at equal class weights, moved alike for all rows until the mean P is the prior."""
+    uniform = logit(model.scores_of(votes.votes[:, [0, 1, 2]], prior=0.5).p_uniform)
+    for prior in (0.1, 0.5, 0.9):
+        p = model.score(votes.votes[:, [0, 1, 2]], prior=prior)
+        assert p.mean() == pytest.approx(prior, abs=0.01)
+        assert np.ptp(logit(p) - uniform) < 1e-6
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(InputError, match="strictly between 0 and 1"):
             model.score(votes, prior=wrong)
@@ -152,3 +158,16 @@ def test_many_votes_have_no_shapley_values():
     model = fit(small_votes(n_voters=13), **{**QUICK, "sizes": [13]})
     result = model.explain([1] * 13)
     assert all(c.shapley is None and c.without > 0 for c in result)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": [0]}, "`sizes` must hold"),
+        ({"sizes": [1], "ensembler": "LabelModel"}, "`ensembler` must name one that can be fitted"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(votes, options, message):
+    """In one line."""
+    with pytest.raises(InputError, match=message):
+        fit(votes, **{**QUICK, **options})

@@ -177,9 +177,3 @@ def test_the_page_of_labels_is_for_its_own_page_alone():
             ("Content_Type", "text/plain", (415, "media_type")),
         ):
             assert code_of(ask(address, "/start", body={}, **{name: value})) == found
-
-
-@pytest.mark.parametrize("path", [f"/?token={TOKEN}", f"/?token={TOKEN}&token={TOKEN}", "/?token=", "/?token"])
-def test_a_token_in_an_address_is_none(port, path):
-    """Addresses stand in logs and histories."""
-    assert answer(port, path=path)[0] == 401

@@ -117,7 +117,7 @@ def test_intervals_cover_however_few_datasets_there_were(n_datasets):
         z = rng.normal(0.3, 1.5, n)
         return z, expit(intercept + slope * z)
 
-    for _ in range(250):
+    for _ in range(400):
         scale, left_out = 3 / rng.chisquare(3), []
         for _ in range(n_datasets):
             z, truth = drawn(scale, 400)

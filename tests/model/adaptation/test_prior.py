@@ -82,6 +82,20 @@ def test_the_posterior_is_that_of_brute_force(priors):
     assert result.reach == pytest.approx(norm.ppf(0.95) * cautious, rel=0.02)
 
 
+def test_it_learns_whether_to_follow_the_panel():
+    """Where what votes say goes with the share, P follows; where shares stay alike, the share is told; else between."""
+    shifts = (-1.5, -0.5, 0.5, 1.5)
+    profiles = [profile(shift) for shift in shifts]
+    follows = LearnedPrior().fit(profiles, [expit(share_at(profile(2 * s), 0.0)) for s in shifts])
+    lenient = LearnedPrior().fit(profiles, [0.5] * 4)
+    one = LearnedPrior().fit([profile()], [0.5])
+    new = profile(1.2)
+    estimates = [rule.predict(new).estimate for rule in (lenient, one, follows)]
+    assert estimates == sorted(estimates)
+    assert lenient.predict(new).estimate == pytest.approx(0.5, abs=0.05)
+    assert follows.predict(new).estimate == pytest.approx(expit(share_at(profile(2.4), 0.0)), abs=0.06)
+
+
 def test_p_says_how_little_is_known():
     """Datasets that contradict each other flatten P, and widen the interval; datasets that agree narrow it."""
     profiles = [profile(), profile(0.1), profile(-0.1)]
@@ -124,6 +138,14 @@ def of_slope(slope, intercept=0.0, seed=0):
     z = rng.normal(0, 1.5, 20_000)
     y = rng.random(20_000) < expit(intercept + slope * z)
     return LeftOut.from_rows(z, y * 1.0, ~y * 1.0)
+
+
+def test_the_slope_is_drawn_to_one():
+    """Four datasets' worth of 1 beside the slope of the datasets."""
+    assert learn_line([of_slope(2)])[0] == pytest.approx((4 + 2) / 5, abs=0.02)
+    assert learn_line([of_slope(2, shift, d) for d, shift in enumerate((-1.0, 0.0, 1.0, 2.0))])[0] == pytest.approx(
+        (4 + 8) / 8, abs=0.02
+    )
 
 
 def test_votes_that_mislead_on_a_dataset_flatten_p():

@@ -1,12 +1,10 @@
-"""Voters are chosen on training data alone; candidates are calibrated on rows that their fits never saw."""
+"""Candidate chains: calibrated on rows their fits never saw, chosen on training data alone."""
 
 import numpy as np
 import pytest
 
 from deep.calibration import CALIBRATORS, Platt
-from deep.exceptions import InputError
-from deep.features import installed_mrmr
-from deep.model import RECIPES, ChainTask, Subset, choose_subsets, recommend, training_set
+from deep.model import RECIPES, ChainTask, Subset, recommend, training_set
 from deep.records import VoteMatrix
 from tests.model.chain.test_training import random_votes
 
@@ -71,6 +69,13 @@ def test_inner_losses_tell_calibrators_apart(votes, recipe):
     assert len({c.inner_log_loss for c in result}) == 4
 
 
+def test_inner_scores_are_cross_fitted(votes):
+    """Isotonic regression looks better on the folds it was fitted on than its inner log loss says."""
+    raw, isotonic = candidates(votes, calibrators=("isotonic",))
+    assert np.isfinite([raw.inner_log_loss, isotonic.inner_log_loss]).all()
+    assert isotonic.inner_log_loss != raw.inner_log_loss
+
+
 def test_test_labels_cannot_change_a_candidate(votes):
     """The target enters as vote patterns only: other patterns give the same map."""
     training = training_set(votes, RECIPES["deep"])
@@ -118,39 +123,3 @@ def test_two_training_datasets_are_judged_on_plain_out_of_fold_scores(votes):
     """With two folds there is no third to fit on; the candidates are there all the same."""
     result = candidates(votes.rows(votes.datasets != "c"))
     assert np.isfinite([c.inner_log_loss for c in result]).all()
-
-
-def good_and_noise(seed=0, n=900):
-    """Return votes of three datasets where voters 1 and 3 know something and the other four guess."""
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 2, size=n)
-    votes = rng.integers(0, 2, size=(n, 6))
-    for column, skill in ((1, 0.9), (3, 0.8)):
-        votes[:, column] = np.where(rng.random(n) < skill, labels, 1 - labels)
-    return VoteMatrix(votes, range(n), [f"v{j}" for j in range(6)], rng.choice(["a", "b", "c"], size=n), labels)
-
-
-@pytest.fixture(scope="module")
-def training():
-    """Return the training set of `good_and_noise`."""
-    return training_set(good_and_noise(), RECIPES["deep"])
-
-
-@pytest.mark.parametrize("selector", ["auto", "mrmr", "rfe"])
-def test_informative_voters_are_found(training, selector):
-    """Every selector takes the two voters that know something."""
-    (subset,) = choose_subsets(training, [2], selector=selector)
-    assert subset.columns == (1, 3)
-    assert subset.selector in ({installed_mrmr(), "rfe"} if selector == "auto" else {selector})
-
-
-def test_sizes_beyond_the_voters_take_all(training):
-    """Asking for as many voters as there are is no choice."""
-    subsets = choose_subsets(training, [2, 6])
-    assert [(len(s.columns), s.selector) for s in subsets][1] == (6, "all")
-
-
-def test_unknown_selector(training):
-    """The error lists the selectors."""
-    with pytest.raises(InputError, match=r"`selector` must be one of auto, mrmr, mrmr-selection, rfe. Got 'lasso'"):
-        choose_subsets(training, [2], selector="lasso")

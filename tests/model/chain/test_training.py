@@ -1,23 +1,12 @@
-"""Training sets: weights, folds, few or shared, and tables that merge cells without changing what is fitted."""
+"""Training sets: weights, folds and tables that merge cells without changing what is fitted."""
 
 import numpy as np
 import pytest
 
 from deep.exceptions import InputError
 from deep.features import Cells
-from deep.model import (
-    RECIPES,
-    STACK_FOLDS,
-    TrainingSet,
-    fit,
-    group_weights,
-    grouped_note,
-    inner_folds,
-    row_folds,
-    training_set,
-)
-from deep.records import ABSTAIN, VoteMatrix
-from tests.model.fitted import QUICK, small_votes
+from deep.model import RECIPES, TrainingSet, group_weights, row_folds, training_set
+from deep.records import VoteMatrix
 
 
 def random_votes(n=600, n_voters=4, seed=0, **columns):
@@ -41,14 +30,24 @@ def test_weights_sum_to_the_number_of_rows(weighting):
     assert training.table()[2].sum() == pytest.approx(600)
 
 
-def test_what_weighs_the_same():
-    """Every dataset x class, or every dataset with its own share of label 1; a lacking class is the others'."""
-    assert training_set(random_votes(), RECIPES["deep"]).weights().sum(axis=0) == pytest.approx(np.full((3, 2), 100.0))
+def test_dataset_class_weighting_makes_all_groups_equal():
+    """Every dataset x class has the same total weight."""
+    totals = training_set(random_votes(), RECIPES["deep"]).weights().sum(axis=0)
+    assert totals == pytest.approx(np.full((3, 2), 100.0))
+
+
+def test_dataset_weighting_keeps_the_balance_within():
+    """Every dataset weighs the same and keeps its own share of consistent rows."""
     training = training_set(random_votes(), RECIPES["deep"], weighting="dataset")
     totals, sizes = training.weights().sum(axis=0), training.cells.counts.sum(axis=0)
     assert totals.sum(axis=1) == pytest.approx(np.full(3, 200.0))
     assert totals[:, 1] / totals.sum(axis=1) == pytest.approx(sizes[:, 1] / sizes.sum(axis=1))
-    assert group_weights(np.array([[10, 0], [5, 5]]), "dataset-class").tolist() == [[0.5, 0.0], [1.0, 2.0]]
+
+
+def test_a_group_without_a_class_has_no_weight_there():
+    """A fold that lacks a class leaves that class to the others."""
+    weights = group_weights(np.array([[10, 0], [5, 5]]), "dataset-class")
+    assert weights.tolist() == [[0.5, 0.0], [1.0, 2.0]]
 
 
 def test_unknown_weighting_lists_the_known():
@@ -150,42 +149,3 @@ def test_fold_of_must_name_every_group():
     cells = Cells.from_rows([[1], [0]], labels=[1, 0], groups=["a", "b"])
     with pytest.raises(InputError, match=r"`fold_of` must have 2 entries. Got 1"):
         TrainingSet(cells, np.array([0]))
-
-
-def folds(votes, **limit):
-    """Return the number of inner folds."""
-    return len(np.unique(inner_folds(votes, RECIPES["deep"], **limit).of_row))
-
-
-@pytest.mark.parametrize(("n", "expected"), [(12, 12), (13, 5), (1000, 5)])
-def test_above_twelve_datasets_the_folds_of_a_search_are_five(n, expected):
-    """Up to there every dataset is a fold."""
-    assert folds(small_votes([f"d{i:04}" for i in range(n)], n=4)) == expected
-
-
-@pytest.mark.parametrize(("n", "expected"), [(50, 50), (51, 20), (1000, 20)])
-def test_above_fifty_datasets_those_of_the_stack_are_twenty(n, expected):
-    """Its prior is learned from datasets left out one by one as long as that can be paid."""
-    assert folds(small_votes([f"d{i:04}" for i in range(n)], n=4), limit=STACK_FOLDS) == expected
-
-
-@pytest.mark.parametrize(("n", "expected"), [(5, 5), (6, 5)])
-def test_where_patterns_are_many_the_folds_of_a_search_are_five(n, expected):
-    """Nine judges who abstain now and then give a thousand patterns of votes, and fits take long."""
-    assert folds(small_votes([f"d{i}" for i in range(n)], n_voters=9, n=600)) == expected
-
-
-def test_a_model_says_that_its_datasets_shared_folds():
-    """The note names how many datasets and groups there were, and only where there were groups."""
-    few, many = (fit(small_votes([f"d{i:04}" for i in range(n)], n=12), **QUICK).fit_report["notes"] for n in (12, 13))
-    assert grouped_note(12) is None
-    assert few == []
-    assert many == ["The 13 training datasets were left out in 5 groups, not one by one."]
-
-
-def test_votes_that_are_all_empty_say_so():
-    """Nothing can be learned from them, whatever a fit would write."""
-    votes = small_votes()
-    empty = VoteMatrix(np.full(votes.shape, ABSTAIN), votes.item_ids, votes.voter_names, votes.datasets, votes.labels)
-    with pytest.raises(InputError, match="`votes` must hold a vote of 0 or 1 in the rows to learn from"):
-        fit(empty, **QUICK)

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from deep.model import LabeledRows, Linear, fit_average, fit_best_judge, fit_majority, fit_ridge
+from deep.model import (
+    LabeledRows,
+    Linear,
+    fit_average,
+    fit_best_judge,
+    fit_majority,
+    fit_ridge,
+)
 
 FITS = (fit_best_judge, fit_majority, fit_ridge, fit_average)
 
@@ -216,3 +223,12 @@ def test_no_vote_lowers_p_of_consistent(seed, fit):
     assert np.isfinite([result.intercept, *result.ones, *result.zeros]).all()
     assert (result.ones >= 0).all()
     assert (result.zeros <= 0).all()
+
+
+@given(st.integers(0, 200), st.sampled_from(FITS))
+def test_datasets_weigh_alike_whatever_their_size(seed, fit):
+    """One of them given twice over changes no score, but for what Platt's smoothing knows of the number of rows."""
+    rows = panel(seed, n=400)
+    times = np.where(rows.groups == 0, 2.0, 1.0) * rows.weights
+    heavy = labeled(rows.votes, rows.labels, rows.groups, times)
+    assert fit(heavy).log_odds(rows.votes) == pytest.approx(fit(rows).log_odds(rows.votes), abs=0.05)

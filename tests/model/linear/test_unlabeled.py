@@ -383,6 +383,23 @@ def test_panels_of_llm_judges_do_not_fall_below_the_majority(data_home, name):
     assert by_dataset.mean() >= -max(0.005, error)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("crowd/votes_RTE.csv", marks=pytest.mark.slow),
+        "crowd/votes_bluebirds_duck.csv",
+        *(f"{name}/votes.parquet" for name in LLM_PANELS),
+    ],
+)
+def test_five_copies_of_a_real_judge_change_no_p(data_home, path):
+    """Whichever judge is copied, each item keeps its P."""
+    votes = read_votes([data_home / path]).votes
+    before = p_consistent(votes)
+    for judge in range(0, votes.shape[1], 8):
+        more = np.hstack([votes, np.repeat(votes[:, [judge]], 5, axis=1)])
+        assert_allclose(p_consistent(more), before, atol=1e-9)
+
+
 def test_the_prior_of_real_datasets_is_covered(data_home):
     """Over datasets of the panels, each fitted on its own, the interval holds the true share in 85 % or more."""
     held = []

@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
+from deep.ensembles import RandomForest, neutral
 from deep.model import Linear, Rows, Trees, VoteForest, VoteSum
 from deep.model._blend import strongest
-from tests.model.stack.test_members_values import panel
+from tests.model.stack.test_members_values import panel, unlabeled
 
 
 def shares(tree):
@@ -24,6 +26,18 @@ def on(votes=None, evidence=None):
     return Rows(votes, np.empty((n, 0)) if evidence is None else evidence, np.ones(n))
 
 
+@pytest.mark.parametrize("depth", [None, 1, 4])
+def test_a_tree_says_what_scikit_learn_says(depth):
+    """On new rows, on rows at the very thresholds, and a float next to them."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(300, 4)).round(2), rng.integers(0, 2, 300)
+    model = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(features, labels)
+    trees = Trees.from_sklearn([model.tree_], shares)
+    edges = np.repeat(model.tree_.threshold[:, None], 4, axis=1)
+    new = np.vstack([rng.normal(size=(500, 4)), edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+    np.testing.assert_allclose(trees.mean(new), model.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
+
+
 @given(st.integers(0, 1000), st.integers(1, 12), st.integers(1, 5))
 def test_a_forest_says_what_scikit_learn_says(seed, n_trees, n_features):
     """For any numbers of trees and of features, weights among them."""
@@ -35,6 +49,18 @@ def test_a_forest_says_what_scikit_learn_says(seed, n_trees, n_features):
     new = rng.normal(size=(60, n_features))
     np.testing.assert_allclose(trees.mean(new), model.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
     assert len(trees.roots) == n_trees
+
+
+def test_the_forest_on_votes_says_what_the_ensembler_says():
+    """No vote is the mean of what lies on either side, as in `neutral`."""
+    rows, new = panel(0, n_voters=4), panel(1, n_datasets=1, n_voters=4)
+    model = RandomForest(20, max_depth=4, random_state=0).fit(rows.votes, rows.labels, sample_weight=rows.balanced())
+    trees = Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0])
+    p = model.predict_proba(new.votes)[:, 1]
+    assert (new.votes == -1).any(axis=1).sum() > 5
+    np.testing.assert_allclose(neutral(new.votes, trees.mean), p, rtol=0, atol=1e-12)
+    result = VoteForest(trees)(unlabeled(new))
+    np.testing.assert_allclose(result, logit(np.clip(p, 1e-3, 1 - 1e-3)), rtol=0, atol=1e-9)
 
 
 def test_a_forest_of_one_leaf_says_its_share():

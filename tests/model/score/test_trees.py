@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
-from deep.model import Trees, _blend
+from deep.model import Blend, Part, Rows, Trees, _blend
+from deep.model.stack import Stack
+from tests.model.fitted import identity
 from tests.model.score.test_scorers import shares
+from tests.model.stack.test_members_values import panel, unlabeled
 
 
 def forest(seed, n_trees, n_features, n=90, **settings):
@@ -38,6 +41,7 @@ def in_numpy(trees, rows):
 def always(monkeypatch):
     """Take scikit-learn's walk from the first row on, a few rows at a time."""
     monkeypatch.setattr(_blend, "MANY_ROWS", 0)
+    monkeypatch.setattr(_blend, "ROWS_AT_ONCE", 64)
     monkeypatch.setattr(_blend, "ROWS_AT_ONCE", 64)
 
 
@@ -78,3 +82,21 @@ def test_trees_are_sent_to_another_process():
     trees, rows = forest(0, 4, 3, max_depth=4)
     result = trees.mean(rows)
     assert (pickle.loads(pickle.dumps(trees)).mean(rows) == result).all()
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_all_members_at_once_say_what_each_says(missing):
+    """Of evidence row by row; none is neutral."""
+    train, new = panel(0, n_scorers=5), panel(1, n_datasets=1, n_scorers=5)
+    rng = np.random.default_rng(0)
+    for rows in (train, new):
+        rows.evidence[rng.random(rows.evidence.shape) < missing] = np.nan
+    blend = Stack().fit(train.evidence, train.labels, groups=train.groups, answer_map=identity(5)).blend_
+    rows = unlabeled(new)
+    each = np.array([part.scorer(rows) for part in blend.parts])
+    np.testing.assert_allclose(blend.raw(rows), each, rtol=0, atol=1e-12)
+    turned = Blend(tuple(Part(part.name, part.scorer) for part in blend.parts[::-1]))
+    np.testing.assert_allclose(turned.raw(rows), each[::-1], rtol=0, atol=1e-12)
+    few = Rows(rows.votes[:3], rows.evidence[:3], rows.weights[:3])
+    np.testing.assert_allclose(blend.raw(few), each[:, :3], rtol=0, atol=1e-12)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from deep.model import Stack
+from deep.model import LabeledRows, Rows, Stack
+from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES
 from tests.model.fitted import identity
 
 QUICK = ["best-judge", "majority", "ridge-votes"]
@@ -33,6 +34,20 @@ def split(data, target):
     """Return the training and the target part of a world."""
     held = data[2] == target
     return [part[~held] for part in data], [part[held] for part in data]
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_every_member_separates_the_classes(name):
+    """On a dataset that it was not fitted on, each member scores consistent rows higher."""
+    (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(0), 7)
+    if name in ON_VOTES and name not in ON_ANSWERS:
+        scores, new_scores = scores[:, :0], new_scores[:, :0]
+    train = LabeledRows(votes.astype(np.int8), scores, np.ones(len(votes)), labels.astype(np.int8), groups)
+    target = Rows(new_votes.astype(np.int8), new_scores, np.ones(len(y)))
+    score = MEMBERS[name](train, 0)(target)
+    assert score.shape == y.shape
+    assert np.isfinite(score).all()
+    assert score[y == 1].mean() > score[y == 0].mean() + 0.5
 
 
 @pytest.mark.slow
@@ -115,13 +130,16 @@ def voters(kind, labels, rng):
 
 
 @pytest.mark.parametrize("kind", ["constant", "inverted", "perfect", "duplicate", "silent", "one constant"])
-def test_odd_scores_give_finite_p(kind):
-    """P, its interval and all weights are finite, P never 0 or 1; odd votes are in `tests/model/test_nasty_fit.py`."""
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_odd_voters_give_finite_p(kind, with_scores):
+    """And an odd panel of scores beside them: P, its interval and all weights are finite, P never 0 or 1."""
     rng = np.random.default_rng(0)
     labels, groups = rng.integers(0, 2, 160), np.repeat(np.arange(4), 40)
     votes = voters(kind, labels, rng)
-    answers = np.where(votes == -1, np.nan, votes * 3.0 - 1.0)
-    stack = Stack().fit(answers, labels, groups=groups, answer_map=identity(3))
+    answers, given = votes, {}
+    if with_scores:
+        answers, given = np.where(votes == -1, np.nan, votes * 3.0 - 1.0), {"answer_map": identity(3)}
+    stack = Stack().fit(answers, labels, groups=groups, **given)
     result = stack.score(answers[:40])
     low, high = result.interval()
     for values in (result.log_odds, result.p_consistent, low, high, list(stack.weights_.values())):

@@ -268,6 +268,57 @@ def test_p_and_its_bounds_by_hand():
     assert result != replace(result)
 
 
+@pytest.fixture
+def handed(monkeypatch):
+    """Return what members are handed by fits from now on: rows, weights and seed, in order."""
+    calls, fit = [], MEMBERS["majority"]
+
+    def member(train, seed):
+        rows = np.column_stack([train.groups, train.labels, train.votes, train.evidence, train.weights])
+        calls.append((rows.tolist(), seed))
+        return fit(train, seed)
+
+    monkeypatch.setitem(MEMBERS, "majority", member)
+    return calls
+
+
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_members_are_handed_rows_in_one_order(handed, with_scores):
+    """By dataset, label, votes and scores; a row of weight 0 is none, and equal rows without scores are merged."""
+    votes, y, groups, w, scores = world(3, n_datasets=3, n=12)
+    w = np.r_[w, 0.0, 2.0]
+    votes, y, groups = np.vstack([votes, votes[:2]]), np.r_[y, y[:2]], np.r_[groups, groups[:2]]
+    scores = np.vstack([scores.round(), scores[:2].round()])[:, : 2 * with_scores]
+    votes = (scores >= 0.5).astype(np.int8) if with_scores else votes
+    codes = np.unique(groups, return_inverse=True)[1]
+    sums = {}
+    for position, row in enumerate(np.column_stack([codes, y, votes, scores]).tolist()):
+        if w[position]:
+            key = (*row, position if with_scores else 0)
+            sums[key] = sums.get(key, 0.0) + w[position]
+    expected = sorted([*key[:-1], weight] for key, weight in sums.items())
+    rng = np.random.default_rng(0)
+    for order in (np.arange(len(y)), rng.permutation(len(y)), rng.permutation(len(y))):
+        given = {"answer_map": identity(2)} if with_scores else {}
+        answers = scores if with_scores else votes
+        Stack(["majority"]).fit(answers[order], y[order], groups=groups[order], sample_weight=w[order], **given)
+        rows = handed[0][0]
+        assert [row[:-1] for row in rows] == [row[:-1] for row in expected]
+        if not with_scores:
+            assert [row[-1] for row in rows] == pytest.approx([row[-1] for row in expected])
+        # All datasets, then without each.
+        assert [sorted({row[0] for row in fit}) for fit, _ in handed] == [[0, 1, 2], [1, 2], [0, 2], [0, 1]]
+        handed.clear()
+
+
+def test_the_seed_reaches_every_fit(handed):
+    """Of all datasets and without each; it is 0 by default."""
+    votes, y, groups, _, _ = world(7, n_datasets=3, n=10)
+    Stack(["majority"], random_state=5).fit(votes, y, groups=groups)
+    Stack(["majority"]).fit(votes, y, groups=groups)
+    assert [seed for _, seed in handed] == [5] * 4 + [0] * 4
+
+
 def test_weights_are_repeats():
     """A row of weight 3 is the row three times, in fitting and in scoring."""
     votes, y, groups, w, _ = world(3, n_datasets=3, n=12)
@@ -356,18 +407,15 @@ def test_what_cannot_be_fitted(changes, options, message):
         Stack(**({"members": ["majority"]} | options)).fit(rows.pop("X"), rows.pop("y"), **rows)
 
 
+def test_three_datasets_are_enough():
+    """Four rows each, of numbers for names; the temperature may be as low as one likes."""
+    rows = small(groups=[5] * 4 + [2] * 4 + [10] * 4)
+    stack = Stack(["majority"], temperature=1e-12).fit(rows["X"], rows["y"], groups=rows["groups"])
+    assert stack.misfit_.n_datasets == 3
+    assert sum(stack.form_weights_.values()) == pytest.approx(1.0)
+
+
 def test_what_cannot_be_scored():
     """A stack that was not fitted."""
     with pytest.raises(NotFittedError, match="not fitted"):
         Stack().score(world(1, n_datasets=3, n=10)[0])
-
-
-def test_the_seed_reaches_the_forests():
-    """It is 0 by default, and another one grows others."""
-    votes, y, groups, _, _ = world(7, n_datasets=3, n=30)
-    first, default, other = (
-        Stack(["forest-votes"], **seed).fit(votes, y, groups=groups).score(votes).log_odds
-        for seed in ({"random_state": 0}, {}, {"random_state": 5})
-    )
-    assert np.array_equal(first, default)
-    assert not np.array_equal(first, other)
