@@ -27,8 +27,8 @@ from sklearn import clone, ensemble, linear_model, naive_bayes
 from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import ENSEMBLERS, MirroredBoosting
-from deep.ensembles._encoding import signed, tokens
 from deep.evaluate import hold_out
+from deep.features import signed, tokens
 from deep.model import RECIPES, choose_subsets, training_set
 
 ROUNDS = 100

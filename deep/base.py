@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 
+# The values that a grid search tries, by parameter.
+Grid = Mapping[str, Sequence[object]]
+
+
 class BasePromptSelector(SelectorMixin, BaseEstimator):
     """Picks columns of the vote matrix.
 
@@ -111,7 +115,7 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
     library: ClassVar[str] = "deep"
     """The package, as it is imported, that does the work of an ensembler that is tried where it is installed."""
 
-    param_grid: ClassVar[Mapping[str, Sequence[object]]] = {}
+    param_grid: ClassVar[Grid] = {}
     """The values that a grid search tries, by parameter; at most 6 points in all."""
 
     @abstractmethod

@@ -226,7 +226,7 @@ def test_a_matrix_of_grades_needs_its_scales():
 
 def test_whole_numbers_are_votes_of_whatever_width():
     """Floats alone are evidence: a sum over votes as int64 is that over votes as int8."""
-    from deep.model import Linear
+    from deep.features import Linear
 
     linear = Linear(0.25, np.array([1.0, 2.0, 4.0]), np.array([-0.5, -0.125, -8.0]))
     votes = np.array([[1, 0, -1], [0, -1, 1]])

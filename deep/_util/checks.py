@@ -4,7 +4,7 @@ All messages follow `` `param` must be <allowed>. Got <value!r> at <where>. <Rem
 """
 
 from collections.abc import Iterable, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -56,6 +56,20 @@ def check_share(value: float, name: str) -> float:
     check_kind(value, Real, name, "a number strictly between 0 and 1")
     if not 0 < value < 1:
         raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {shown(value)}.")
+    return value
+
+
+def check_above(value: float, low: float, name: str) -> float:
+    """Return `value` if it is a finite number above `low`, else raise."""
+    if not low < value < np.inf:
+        raise InputError(f"`{name}` must be a finite number above {low:g}. Got {value!r}.")
+    return value
+
+
+def check_count(value: int, name: str) -> int:
+    """Return `value` if it is a whole number of at least 1, else raise."""
+    if not isinstance(value, Integral) or value < 1:
+        raise InputError(f"`{name}` must be a whole number of at least 1. Got {value!r}.")
     return value
 
 

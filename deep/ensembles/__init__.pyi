@@ -11,13 +11,6 @@ from ._classifiers import MajorityLabelVoter as MajorityLabelVoter
 from ._classifiers import MultinomialNB as MultinomialNB
 from ._classifiers import WeightedMajorityVoting as WeightedMajorityVoting
 from ._classifiers import draws_note as draws_note
-from ._encoding import BETWEEN as BETWEEN
-from ._encoding import Grid as Grid
-from ._encoding import check_above as check_above
-from ._encoding import check_count as check_count
-from ._encoding import merge_repeats as merge_repeats
-from ._encoding import neutral as neutral
-from ._encoding import signed as signed
 from ._label_models import DawidSkene as DawidSkene
 from ._label_models import LabelModel as LabelModel
 from ._registry import ENSEMBLER_NAMES as ENSEMBLER_NAMES

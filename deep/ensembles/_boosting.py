@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from deep._util.checks import Floats, Labels, Votes
-from deep.base import StagedEnsembler
-from deep.ensembles._encoding import Grid, check_above, merge_repeats, signed
+from deep._util.checks import Floats, Labels, Votes, check_above
+from deep.base import Grid, StagedEnsembler
 from deep.exceptions import InputError, needs_extra
+from deep.features import merge_repeats, signed
 from deep.records import ABSTAIN
 
 # An xgboost.Booster, a lightgbm.Booster or a catboost.CatBoost; the three libraries come without types.

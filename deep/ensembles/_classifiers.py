@@ -7,11 +7,11 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn import svm
 
-from deep._util.checks import Floats, Labels, Votes
+from deep._util.checks import Floats, Labels, Votes, check_above
 from deep._util.odds import penalised_logistic
-from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, check_above, distinct_cells, merge_repeats, signed, tokens, weighted_sums
+from deep.base import BaseEnsembler, Grid
 from deep.exceptions import InputError
+from deep.features import distinct_cells, merge_repeats, signed, tokens, weighted_sums
 from deep.records import ABSTAIN
 
 

@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from deep._util.checks import Floats, Labels, Votes
-from deep.base import BaseEnsembler
-from deep.ensembles._encoding import Grid, tokens, weighted_sums
+from deep.base import BaseEnsembler, Grid
 from deep.exceptions import InputError
+from deep.features import tokens, weighted_sums
 from deep.records import ABSTAIN
 
 # The least expected count of a vote that occurs, the least prior and the least probability of a vote.

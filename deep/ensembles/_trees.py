@@ -11,10 +11,10 @@ from scipy.special import expit, logit
 from sklearn import tree
 from sklearn.utils import check_random_state
 
-from deep._util.checks import Floats, Labels, Positions, Votes
-from deep.base import BaseEnsembler, StagedEnsembler
-from deep.ensembles import _encoding
+from deep._util.checks import Floats, Labels, Positions, Votes, check_above, check_count
+from deep.base import BaseEnsembler, Grid, StagedEnsembler
 from deep.exceptions import InputError
+from deep.features import distinct_cells, merge_repeats, neutral, signed, splits_of
 
 
 @dataclass(eq=False, repr=False)
@@ -54,20 +54,20 @@ class DecisionTree(BaseEnsembler):
     min_weight_fraction_leaf: float = 0.02
     random_state: int = 0
 
-    param_grid: ClassVar[_encoding.Grid] = {"min_weight_fraction_leaf": (0.01, 0.02, 0.05, 0.1)}
+    param_grid: ClassVar[Grid] = {"min_weight_fraction_leaf": (0.01, 0.02, 0.05, 0.1)}
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         _check_size(self.max_depth, self.min_weight_fraction_leaf)
-        cells, labels, weights = _encoding.merge_repeats(X, y, w)
+        cells, labels, weights = merge_repeats(X, y, w)
         model = tree.DecisionTreeClassifier(
             max_depth=self.max_depth,
             min_weight_fraction_leaf=self.min_weight_fraction_leaf,
             random_state=self.random_state,
         )
-        self.model_ = model.fit(_encoding.signed(cells), labels, sample_weight=weights)
+        self.model_ = model.fit(signed(cells), labels, sample_weight=weights)
 
     def _proba(self, X: Votes) -> Floats:
-        return _encoding.neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
+        return neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
 
 
 @dataclass(eq=False, repr=False)
@@ -114,14 +114,14 @@ class RandomForest(BaseEnsembler):
     min_weight_fraction_leaf: float = 0.01
     random_state: int = 0
 
-    param_grid: ClassVar[_encoding.Grid] = {"min_weight_fraction_leaf": (0.005, 0.02, 0.05)}
+    param_grid: ClassVar[Grid] = {"min_weight_fraction_leaf": (0.005, 0.02, 0.05)}
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
-        _encoding.check_count(self.n_estimators, "n_estimators")
+        check_count(self.n_estimators, "n_estimators")
         _check_size(self.max_depth, self.min_weight_fraction_leaf)
-        cells, labels, weights = _encoding.merge_repeats(X, y, w)
+        cells, labels, weights = merge_repeats(X, y, w)
         # What scikit-learn's trees compute in; unchecked input must be of these types.
-        votes, target = _encoding.signed(cells).astype(np.float32), labels.astype(np.float64)
+        votes, target = signed(cells).astype(np.float32), labels.astype(np.float64)
         rng = np.random.default_rng(self.random_state)
         # The bootstrap of weighted rows: each tree draws as many rows as there are, each cell by its weight.
         n_draws = max(1, round(weights.sum()))
@@ -142,7 +142,7 @@ class RandomForest(BaseEnsembler):
             ]
 
     def _proba(self, X: Votes) -> Floats:
-        return _encoding.neutral(X, self._mean_proba)
+        return neutral(X, self._mean_proba)
 
     def _mean_proba(self, votes: Floats) -> Floats:
         single = votes.astype(np.float32)
@@ -152,7 +152,7 @@ class RandomForest(BaseEnsembler):
 
 def _check_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
     if max_depth is not None:
-        _encoding.check_count(max_depth, "max_depth")
+        check_count(max_depth, "max_depth")
     if not 0 <= min_weight_fraction_leaf <= 0.5:
         raise InputError(f"`min_weight_fraction_leaf` must be in [0, 0.5]. Got {min_weight_fraction_leaf!r}.")
 
@@ -226,24 +226,24 @@ class AdaBoost(StagedEnsembler):
     [0.875, 0.125]
     """
 
-    param_grid: ClassVar[_encoding.Grid] = {"learning_rate": (0.2, 1.0), "n_estimators": (10, 25, 50)}
+    param_grid: ClassVar[Grid] = {"learning_rate": (0.2, 1.0), "n_estimators": (10, 25, 50)}
 
     def __init__(self, n_estimators: int = 50, *, learning_rate: float = 0.5) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
-        _encoding.check_above(self.learning_rate, 0, "learning_rate")
-        _encoding.check_count(self.n_estimators, "n_estimators")
-        cells, labels, weights = _encoding.merge_repeats(X, y, w)
+        check_above(self.learning_rate, 0, "learning_rate")
+        check_count(self.n_estimators, "n_estimators")
+        cells, labels, weights = merge_repeats(X, y, w)
         self.prior_ = float(np.average(labels, weights=weights))
-        result = list(self._boost(_encoding.signed(cells), labels == 1, weights / weights.sum()))
+        result = list(self._boost(signed(cells), labels == 1, weights / weights.sum()))
         self.stumps_ = [stump for stump, _ in result]
         self.stump_weights_ = np.array([weight for _, weight in result])
 
     def _boost(self, votes: Floats, is_one: npt.NDArray[np.bool_], share: Floats) -> Iterator[tuple[Stump, float]]:
         """Yield each round's stump and its weight."""
-        splits = [*_encoding.splits_of(votes), (0, np.inf)]  # the last splits nothing
+        splits = [*splits_of(votes), (0, np.inf)]  # the last splits nothing
         above = np.array([votes[:, voter] > threshold for voter, threshold in splits])
         for _ in range(self.n_estimators):
             best, says_below, says_above = _best_split(above, is_one, share)
@@ -264,7 +264,7 @@ class AdaBoost(StagedEnsembler):
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         if not self.stumps_:
             return np.full((len(stages), len(X)), self.prior_)
-        return _encoding.neutral(X, lambda votes: self._after(votes, stages))
+        return neutral(X, lambda votes: self._after(votes, stages))
 
     def _after(self, votes: Floats, stages: Sequence[int]) -> Floats:
         """Return P after each number of rounds, by row of signed votes; the last where boosting ended before."""
@@ -357,16 +357,16 @@ class GradientBoosting(StagedEnsembler):
     learning_rate: float = 0.1
     max_depth: int = 2
 
-    param_grid: ClassVar[_encoding.Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
+    param_grid: ClassVar[Grid] = {"max_depth": (1, 3), "n_estimators": (25, 50, 100)}
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
-        _encoding.check_count(self.n_estimators, "n_estimators")
-        _encoding.check_count(self.max_depth, "max_depth")
-        _encoding.check_above(self.learning_rate, 0, "learning_rate")
-        patterns, counts = _encoding.distinct_cells(X, y, w)
+        check_count(self.n_estimators, "n_estimators")
+        check_count(self.max_depth, "max_depth")
+        check_above(self.learning_rate, 0, "learning_rate")
+        patterns, counts = distinct_cells(X, y, w)
         total, ones = counts.sum(axis=1), counts[:, 1]
         self.prior_ = float(logit(ones.sum() / total.sum()))
-        grower = _Grower(_encoding.signed(patterns), total, self.max_depth)
+        grower = _Grower(signed(patterns), total, self.max_depth)
         # Nodes of a full binary tree of this depth, or of one with a leaf a pattern where that is fewer.
         shape = self.n_estimators, min(2 ** (self.max_depth + 1), 2 * len(patterns)) - 1
         self.voter_, self.left_ = np.full(shape, -1), np.tile(np.arange(shape[1]), (shape[0], 1))
@@ -384,7 +384,7 @@ class GradientBoosting(StagedEnsembler):
                 log_odds += value[leaf]
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        return _encoding.neutral(X, lambda votes: self._after(votes, stages))
+        return neutral(X, lambda votes: self._after(votes, stages))
 
     def _after(self, votes: Floats, stages: Sequence[int]) -> Floats:
         """Return P after each number of rounds, by row of signed votes."""
@@ -410,7 +410,7 @@ class _Grower:
 
     def __init__(self, votes: Floats, total: Floats, max_depth: int) -> None:
         self.votes, self.total, self.max_depth = votes, total, max_depth
-        splits = _encoding.splits_of(votes)
+        splits = splits_of(votes)
         self.voter = np.array([voter for voter, _ in splits], dtype=np.intp)
         self.threshold = np.array([threshold for _, threshold in splits])
         self.above = votes[:, self.voter] > self.threshold

@@ -9,8 +9,17 @@ from ._analysis import fleiss_kappa as fleiss_kappa
 from ._analysis import krippendorff_alpha as krippendorff_alpha
 from ._analysis import pairwise_agreement as pairwise_agreement
 from ._cells import Cells as Cells
+from ._cells import Linear as Linear
+from ._cells import Rows as Rows
+from ._cells import distinct_cells as distinct_cells
 from ._cells import distinct_patterns as distinct_patterns
 from ._cells import distinct_rows as distinct_rows
+from ._cells import merge_repeats as merge_repeats
+from ._cells import neutral as neutral
+from ._cells import signed as signed
+from ._cells import splits_of as splits_of
+from ._cells import tokens as tokens
+from ._cells import weighted_sums as weighted_sums
 from ._selectors import MRMR as MRMR
 from ._selectors import RFE as RFE
 from ._selectors import SELECTORS as SELECTORS

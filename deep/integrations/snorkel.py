@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deep._util.checks import Floats, Votes
-from deep.ensembles import LabelModel, check_above, check_count
+from deep._util.checks import Floats, Votes, check_above, check_count
+from deep.ensembles import LabelModel
 from deep.exceptions import InputError, needs_extra
 
 # How many learning rates are tried, each a tenth of the one before.

@@ -1,8 +1,6 @@
 from ._average import MOST_ROWS as MOST_ROWS
 from ._average import AnswerMap as AnswerMap
 from ._average import LabeledRows as LabeledRows
-from ._average import Linear as Linear
-from ._average import Rows as Rows
 from ._average import fit_average as fit_average
 from ._average import fit_best_judge as fit_best_judge
 from ._average import fit_majority as fit_majority

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import AnyVotes, Floats, Labels, Mask, Positions, Votes, Weights, is_votes
+from deep._util.checks import Floats, Labels, Mask, Positions, Votes
 from deep._util.columns import Hashes, mixed
 from deep._util.odds import expit, fit_logistic, logit
-from deep._util.scales import Scale, votes_of
-from deep.features import distinct_patterns
+from deep._util.scales import Scale
+from deep.features import Linear, Rows, distinct_patterns
 from deep.records import VoteMatrix
 
 # A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme.
@@ -183,106 +183,6 @@ def _ranks(column: Floats, weights: Floats) -> Knots:
         knots = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], MAX_KNOTS)))
         values, middle = values[knots], middle[knots]
     return values, middle
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """Log-odds of P(consistent) as a sum over votes, at equal class weights; no vote adds nothing.
-
-    Logistic regression, naive Bayes, Dawid-Skene, the label model and majority votes are all of this form.
-
-    Parameters
-    ----------
-    intercept : float
-        The log-odds of a row without votes.
-    ones, zeros : ndarray of float, shape (n_voters,)
-        What a vote of 1 and a vote of 0 add.
-
-    Examples
-    --------
-    >>> linear = Linear(0.5, np.array([1.0, 2.0]), np.array([-1.0, -3.0]))
-    >>> linear.log_odds(np.array([[1, 0], [-1, -1]], dtype=np.int8)).tolist()
-    [-1.5, 0.5]
-    """
-
-    intercept: float
-    ones: Floats
-    zeros: Floats
-
-    @classmethod
-    def signed(cls, intercept: float, coef: Floats) -> "Linear":
-        """Return the sum in which a vote of 0 takes away as much as a vote of 1 adds."""
-        return cls(intercept, coef, -coef)
-
-    @classmethod
-    def mean(cls, members: Sequence["Linear"]) -> "Linear":
-        """Return the mean of several sums."""
-        parts = ([one.intercept for one in members], [one.ones for one in members], [one.zeros for one in members])
-        intercept, ones, zeros = (np.mean(part, axis=0) for part in parts)
-        return cls(float(intercept), ones, zeros)
-
-    def log_odds(self, answers: AnyVotes) -> Floats:
-        """Return the log-odds of each row of votes or of evidence, shape (n_examples,).
-
-        Evidence is a vote of 1 in part and a vote of 0 for the rest: 0.5 is three quarters of a 1.
-        """
-        if is_votes(answers):
-            difference = (answers == 1) @ self.ones + (answers == 0) @ self.zeros
-            return np.asarray(self.intercept + difference, dtype=np.float64)
-        result = np.zeros(len(answers))
-        slopes, bases = (self.ones - self.zeros) / 2, (self.ones + self.zeros) / 2
-        for column, slope, base in zip(answers.T, slopes, bases, strict=True):  # a product rounds a row by those beside
-            part = column * slope + base
-            part[np.isnan(column)] = 0.0
-            result += part
-        return result + self.intercept
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Judges' answers on the rows of one dataset, labels unknown.
-
-    Parameters
-    ----------
-    votes : ndarray of int8, shape (n_examples, n_voters)
-        1, 0, or -1 for none; of judges that give grades or scores, the votes that their answers are.
-    evidence : ndarray of float64, shape (n_examples, n_voters)
-        By :class:`AnswerMap`, NaN where there is none; no columns where all judges vote.
-    weights : ndarray of float64, shape (n_examples,)
-        How often each row counts.
-    """
-
-    votes: Votes
-    evidence: Floats
-    weights: Floats
-
-    @classmethod
-    def from_arrays(
-        cls,
-        X: npt.ArrayLike,
-        answer_map: AnswerMap | None = None,
-        sample_weight: Weights = None,
-        *,
-        name: str = "X",
-    ) -> "Rows":
-        """Check rows of votes, the caller's `name`, or of answers where there is a map of them, and return them."""
-        if answer_map is None:
-            votes = checks.check_votes(X, name=name)
-            evidence = np.empty((len(votes), 0))
-        else:
-            answers = np.asarray(X, dtype=np.float64)
-            votes, evidence = votes_of(answers), answer_map(answers)
-        return Rows(votes, evidence, checks.check_sample_weight(sample_weight, len(votes)))
-
-    @property
-    def features(self) -> AnyVotes:
-        """Return the evidence, or the votes where all judges vote."""
-        return self.evidence if self.evidence.shape[1] else self.votes
-
-    def rows(self, index: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Self:
-        """Return these rows (a mask or positions)."""
-        arrays = {name: value[index] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, **arrays)
 
 
 @dataclass(frozen=True, eq=False)

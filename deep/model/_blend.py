@@ -13,9 +13,8 @@ import numpy.typing as npt
 from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import logit
 from deep._util.scales import Scale
-from deep.ensembles import neutral
-from deep.features import distinct_patterns, distinct_rows
-from deep.model._average import LabeledRows, Linear, Rows
+from deep.features import Linear, Rows, distinct_patterns, distinct_rows, neutral
+from deep.model._average import LabeledRows
 from deep.model._prior import contexts_of_means, views
 from deep.records import ABSTAIN
 

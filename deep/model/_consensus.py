@@ -8,8 +8,7 @@ import numpy as np
 
 from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
 from deep._util.odds import expit, logit
-from deep.features import distinct_patterns, distinct_rows
-from deep.model._average import Linear
+from deep.features import Linear, distinct_patterns, distinct_rows
 
 # Rounds of expectation-maximization. Most of the gain over the vote shares, where it starts, comes in the first few;
 # later rounds follow whatever the judges share, be it the label or an error.

@@ -21,9 +21,9 @@ from deep._util.scales import Scale
 from deep.calibration import CALIBRATOR_NAMES
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import InputError
-from deep.features import Cells
+from deep.features import Cells, Linear
 from deep.model import _kinds
-from deep.model._average import AnswerMap, Linear
+from deep.model._average import AnswerMap
 from deep.model._blend import Blend, Part, Trees, VoteForest, VoteSum
 from deep.model._correction import Belief, BelievedPrior, Correction
 from deep.model._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record

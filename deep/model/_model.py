@@ -16,9 +16,9 @@ from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
 from deep._util.scales import Scale
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_rows
+from deep.features import Cells, Rows, distinct_rows
 from deep.model import _table
-from deep.model._average import AnswerMap, Rows
+from deep.model._average import AnswerMap
 from deep.model._blend import NOTHING, Blend, Contribution, Evidence, contributions, strongest_votes
 from deep.model._correction import Belief, BelievedPrior, Correction, JudgeColumns
 from deep.model._document import check_prior, model_values, write_document

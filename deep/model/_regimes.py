@@ -14,9 +14,9 @@ from deep._util.checks import Floats, Texts, check_choice, numbered
 from deep._util.odds import P_MIN, expit, logit, penalised_logistic
 from deep._util.scales import scale_sentence
 from deep.exceptions import InputError
-from deep.features import Cells, distinct_patterns
+from deep.features import Cells, Linear, Rows, distinct_patterns
 from deep.model import _average, _training
-from deep.model._average import AnswerMap, LabeledRows, Linear, Rows
+from deep.model._average import AnswerMap, LabeledRows
 from deep.model._blend import Blend, Part, VoteSum
 from deep.model._correction import FewLabels
 from deep.model._document import library_versions

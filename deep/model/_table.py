@@ -19,9 +19,8 @@ from deep._util.odds import logit
 from deep._util.scales import BINARY, Scale
 from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, read_votes, table_columns
 from deep.exceptions import InputError
-from deep.features import distinct_rows
+from deep.features import Rows, distinct_rows
 from deep.judges import parse_voter
-from deep.model._average import Rows
 from deep.model._training import ChainSpec, KeptCells
 from deep.records import ABSTAIN, VoteMatrix
 

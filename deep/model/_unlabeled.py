@@ -11,8 +11,8 @@ from scipy.special import ndtr
 from deep._util import checks
 from deep._util.checks import AnyVotes, Floats, Mask, Positions, RandomState, Weights
 from deep._util.odds import expit, logit
+from deep.features import Linear
 from deep.model import _consensus
-from deep.model._average import Linear
 from deep.model._consensus import MIN_JUDGES, SPARSE, Judges, Panel, Rates
 from deep.model._prior import PriorEstimate
 

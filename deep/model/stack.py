@@ -19,9 +19,9 @@ from deep._util import checks
 from deep._util.checks import Floats, Weights
 from deep.ensembles import RandomForest
 from deep.exceptions import InputError
-from deep.features import distinct_patterns
+from deep.features import Linear, Rows, distinct_patterns
 from deep.model import _average, _misfit
-from deep.model._average import AnswerMap, LabeledRows, Linear, Rows
+from deep.model._average import AnswerMap, LabeledRows
 from deep.model._blend import Blend, Part, Scorer, Trees, VoteForest, VoteSum, strongest
 from deep.model._misfit import Alignment, LeftOut, LeftOutRows
 from deep.model._prior import context_weight, learn_line, profile_of

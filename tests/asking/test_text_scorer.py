@@ -10,8 +10,9 @@ from deep import ask
 from deep.asking import AskOptions, Finder, TextScorer
 from deep.datasets import as_examples
 from deep.exceptions import InputError, StoppedError
+from deep.features import Rows
 from deep.features.lexical import LEXICAL
-from deep.model import Rows, load
+from deep.model import load
 from deep.prompt_pool import PromptJudge, load_prompt
 from tests.fault_server import FaultServer
 from tests.integrations.case import model_of

@@ -8,7 +8,7 @@ from sklearn import ensemble
 
 from deep.datasets import read_votes
 from deep.ensembles import AdaBoost
-from deep.ensembles._encoding import merge_repeats, signed
+from deep.features import merge_repeats, signed
 from tests.ensembles.test_trees import COMPLETE, repeated
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 from deep.ensembles import LGBM, XGB, CatBoost
-from deep.ensembles._encoding import signed
 from deep.exceptions import InputError
+from deep.features import signed
 
 ALL = pytest.mark.parametrize("cls", [XGB, LGBM, CatBoost])
 DEEPEST = {XGB: {"max_depth": 3}, LGBM: {"num_leaves": 6}, CatBoost: {"max_depth": 4}}

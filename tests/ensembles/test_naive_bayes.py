@@ -5,7 +5,7 @@ import pytest
 from sklearn import naive_bayes
 
 from deep.ensembles import BernoulliNB, MultinomialNB
-from deep.ensembles._encoding import tokens
+from deep.features import tokens
 from deep.model import RECIPES, chain_tasks, search, training_set
 from deep.records import VoteMatrix
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns

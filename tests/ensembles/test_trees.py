@@ -9,8 +9,8 @@ from sklearn import config_context, ensemble, tree
 
 from deep.base import BaseEnsembler, StagedEnsembler
 from deep.ensembles import AdaBoost, DecisionTree, GradientBoosting, RandomForest
-from deep.ensembles._encoding import merge_repeats
 from deep.exceptions import InputError
+from deep.features import merge_repeats
 from tests.contract.test_ensemblers import make_votes, patterns
 
 COMPLETE = patterns()[(patterns() != -1).all(axis=1)]

@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from deep.model import (
-    LabeledRows,
-    Linear,
-    fit_average,
-    fit_best_judge,
-    fit_majority,
-    fit_ridge,
-)
+from deep.features import Linear
+from deep.model import LabeledRows, fit_average, fit_best_judge, fit_majority, fit_ridge
 
 FITS = (fit_best_judge, fit_majority, fit_ridge, fit_average)
 

@@ -8,8 +8,9 @@ from scipy.special import expit, logit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from deep.ensembles import RandomForest, neutral
-from deep.model import Linear, Rows, Trees, VoteForest, VoteSum
+from deep.ensembles import RandomForest
+from deep.features import Linear, Rows, neutral
+from deep.model import Trees, VoteForest, VoteSum
 from deep.model._blend import strongest
 from tests.model.stack.test_members_values import panel, unlabeled
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
-from deep.model import Blend, Part, Rows, Trees, _blend
+from deep.features import Rows
+from deep.model import Blend, Part, Trees, _blend
 from deep.model.stack import Stack
 from tests.model.fitted import identity
 from tests.model.score.test_scorers import shares

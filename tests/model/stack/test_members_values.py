@@ -9,7 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression as Ridge
 
 from deep.ensembles import RandomForest
-from deep.model import LabeledRows, Rows, fit_best_judge, fit_majority, fit_ridge
+from deep.features import Rows
+from deep.model import LabeledRows, fit_best_judge, fit_majority, fit_ridge
 from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES, members_for, simple_members
 
 

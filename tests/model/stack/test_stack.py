@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from deep.model import LabeledRows, Rows, Stack
+from deep.features import Rows
+from deep.model import LabeledRows, Stack
 from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES
 from tests.model.fitted import identity
 

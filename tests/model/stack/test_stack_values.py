@@ -9,13 +9,13 @@ from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
 from deep.exceptions import InputError
+from deep.features import Rows
 from deep.model import (
     LabeledRows,
     LearnedPrior,
     LeftOutRows,
     Misfit,
     PriorEstimate,
-    Rows,
     Scores,
     learn_misfit,
     profile_of,
