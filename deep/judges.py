@@ -4,13 +4,12 @@ Every judge is a program over one example. The program of a prompt asks one ques
 asks several in turn, and that of a lexical check or an encoder asks none. All end with a judgment.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
+from deep._util.names import VoterName, parse_voter, voter_name
 from deep.records import Example, Judgment
 
 __all__ = [
@@ -33,37 +32,6 @@ T = TypeVar("T")
 
 # The step of a question that asks once more for the answer that an earlier reply lacks.
 REPAIR = "repair"
-
-_VOTER = re.compile(r"(?P<name>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
-
-
-class VoterName(NamedTuple):
-    """The parts of a voter's name; a name of another form stands for itself."""
-
-    name: str
-    version: str | None = None
-    model: str | None = None
-
-
-def voter_name(name: str, version: str, model: str | None = None) -> str:
-    """Return the name of the column that a judge fills, with the LLM or the encoder that it runs.
-
-    Examples
-    --------
-    >>> from deep.judges import parse_voter, voter_name
-    >>> voter_name("strict", "0a1b2c3d" * 8, "small"), voter_name("lexical-dates", "0a1b2c3d" * 8)
-    ('strict@0a1b2c3d/small', 'lexical-dates@0a1b2c3d')
-    >>> parse_voter("strict@0a1b2c3d/small")
-    VoterName(name='strict', version='0a1b2c3d', model='small')
-    """
-    return f"{name}@{version[:8]}" + ("" if model is None else f"/{model}")
-
-
-@lru_cache  # each answer of a judge asks for the parts of its one name
-def parse_voter(voter: str) -> VoterName:
-    """Return the parts of a voter's name."""
-    result = _VOTER.fullmatch(voter)
-    return VoterName(voter) if result is None else VoterName(**result.groupdict())
 
 
 class LLMReply(Protocol):

@@ -240,25 +240,25 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 923,
-    "_util": 2_118,
+    "(root)": 911,
+    "_util": 2_130,
     "asking": 2_509,
-    "calibration": 814,
+    "calibration": 802,
     "commands": 726,
     "console": 1_104,
-    "datasets": 2_368,
+    "datasets": 2_370,
     "ensembles": 770,
     "evaluate": 2_657,
     "experiments/loo": 1_634,
     "features": 1_130,
     "llm": 3_027,
-    "model": 5_211,
+    "model": 5_222,
     "prompt_pool": 2_098,
     "report": 1_440,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_529, 14_605, 246
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_530, 14_605, 245
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -1,14 +1,15 @@
-"""Names that others chose and names of datasets; sentences of a text, and text that can be stored."""
+"""Names that others chose, of voters and of datasets; sentences of a text, and text that can be stored."""
 
 import re
 import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from typing import NamedTuple
 
 from deep.exceptions import InputError
 
@@ -277,6 +278,38 @@ def check_twins(names: Iterable[str], param: str) -> None:
                 f"`{param}` must have names that look different. Got {before!a} and {name!a}. "
                 "Spell equal names alike, and rename the others."
             )
+
+
+_VOTER = re.compile(r"(?P<name>[^@/]+)@(?P<version>[0-9a-f]{8})(?:/(?P<model>.+))?")
+
+
+class VoterName(NamedTuple):
+    """The parts of a voter's name; a name of another form stands for itself."""
+
+    name: str
+    version: str | None = None
+    model: str | None = None
+
+
+def voter_name(name: str, version: str, model: str | None = None) -> str:
+    """Return the name of the column that a judge fills, with the LLM or the encoder that it runs.
+
+    Examples
+    --------
+    >>> from deep.judges import parse_voter, voter_name
+    >>> voter_name("strict", "0a1b2c3d" * 8, "small"), voter_name("lexical-dates", "0a1b2c3d" * 8)
+    ('strict@0a1b2c3d/small', 'lexical-dates@0a1b2c3d')
+    >>> parse_voter("strict@0a1b2c3d/small")
+    VoterName(name='strict', version='0a1b2c3d', model='small')
+    """
+    return f"{name}@{version[:8]}" + ("" if model is None else f"/{model}")
+
+
+@lru_cache  # each answer of a judge asks for the parts of its one name
+def parse_voter(voter: str) -> VoterName:
+    """Return the parts of a voter's name."""
+    result = _VOTER.fullmatch(voter)
+    return VoterName(voter) if result is None else VoterName(**result.groupdict())
 
 
 def file_name(name: str) -> str:

@@ -2,8 +2,10 @@ from ._calibrators import BBQ as BBQ
 from ._calibrators import Beta as Beta
 from ._calibrators import Histogram as Histogram
 from ._calibrators import Isotonic as Isotonic
+from ._calibrators import NetcalCalibrator as NetcalCalibrator
 from ._calibrators import Platt as Platt
 from ._calibrators import Temperature as Temperature
+from ._calibrators import netcal_expected_calibration_error as netcal_expected_calibration_error
 from ._intervals import PairedComparison as PairedComparison
 from ._intervals import SelectiveThreshold as SelectiveThreshold
 from ._intervals import bootstrap_balanced_accuracy as bootstrap_balanced_accuracy
@@ -22,8 +24,6 @@ from ._metrics import expected_calibration_error as expected_calibration_error
 from ._metrics import log_loss as log_loss
 from ._metrics import precision as precision
 from ._metrics import recall as recall
-from ._netcal import NetcalCalibrator as NetcalCalibrator
-from ._netcal import netcal_expected_calibration_error as netcal_expected_calibration_error
 from ._registry import ALL_CALIBRATORS as ALL_CALIBRATORS
 from ._registry import CALIBRATOR_CLASSES as CALIBRATOR_CLASSES
 from ._registry import CALIBRATOR_NAMES as CALIBRATOR_NAMES

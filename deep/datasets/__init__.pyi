@@ -12,7 +12,6 @@ from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
 from ._examples import examples_from_text as examples_from_text
-from ._judgments import BESIDE as BESIDE
 from ._judgments import FILE as FILE
 from ._judgments import WRITER as WRITER
 from ._judgments import Failures as Failures
@@ -20,13 +19,11 @@ from ._judgments import JudgmentDetail as JudgmentDetail
 from ._judgments import Passage as Passage
 from ._judgments import TextPlace as TextPlace
 from ._judgments import VoterUsage as VoterUsage
+from ._judgments import benchmark_licences as benchmark_licences
 from ._judgments import failing_words as failing_words
-from ._judgments import file_beside as file_beside
-from ._judgments import file_metadata as file_metadata
 from ._judgments import judgments_schema as judgments_schema
 from ._judgments import missing_without_reason as missing_without_reason
 from ._judgments import passages_of as passages_of
-from ._judgments import read_beside as read_beside
 from ._judgments import read_item_reasons as read_item_reasons
 from ._judgments import read_judgments as read_judgments
 from ._judgments import read_reasons as read_reasons
@@ -44,7 +41,6 @@ from ._labels import read_people as read_people
 from ._origin import FoundTexts as FoundTexts
 from ._origin import Item as Item
 from ._origin import as_examples as as_examples
-from ._origin import benchmark_licences as benchmark_licences
 from ._origin import origin_record as origin_record
 from ._origin import read_documents as read_documents
 from ._origin import read_examples as read_examples
@@ -61,7 +57,11 @@ from ._simulate import published_datasets as published_datasets
 from ._simulate import published_points as published_points
 from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
+from ._source import BESIDE as BESIDE
 from ._source import PACKED as PACKED
+from ._source import file_beside as file_beside
+from ._source import file_metadata as file_metadata
+from ._source import read_beside as read_beside
 from ._source import table_in as table_in
 from ._tables import VOTE_COLUMNS as VOTE_COLUMNS
 from ._tables import Paths as Paths

@@ -1,8 +1,9 @@
-"""Rationale, evidence and cost of each judgment: the file beside a table of votes, alike for all kinds of judges."""
+"""Rationale, evidence and cost of each judgment, in the file beside a table of votes; voters and licences of votes."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -12,10 +13,10 @@ import numpy as np
 from deep import datasets
 from deep._util.checks import Positions, Votes, shown
 from deep._util.columns import text_cells
-from deep._util.files import WHOLE, JsonObject
+from deep._util.files import JsonObject
 from deep._util.join import number_items
 from deep.datasets._rows import open_parquet, read_rows
-from deep.datasets._source import open_source, table_in
+from deep.datasets._source import file_beside, file_metadata, open_source, read_beside
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, Reason, VoteMatrix
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("dataset", "item_id", "voter", "reason")
-
-BESIDE = ("judgments", "reasons", "soft")
-"""The files that `deep ask` writes beside a table of votes."""
 
 
 @dataclass(frozen=True)
@@ -55,44 +53,6 @@ class Failures:
         """Return the share of failures among the items that the voter was asked about."""
         n_asked = self.n_items - sum(self.reasons.get(reason, 0) for reason in UNASKED_REASONS)
         return sum(self.reasons.get(reason, 0) for reason in FAILURE_REASONS) / max(n_asked, 1)
-
-
-def file_beside(votes_path: str | Path, kind: str) -> Path:
-    """Return where a file lies beside a table of votes: its judgments, reasons or soft votes.
-
-    Examples
-    --------
-    >>> from deep.datasets import file_beside
-    >>> file_beside("runs/votes.parquet", "judgments").name
-    'votes.judgments.parquet'
-    """
-    path = table_in(votes_path)
-    stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    return path.parent / f"{stem}.{kind}.parquet"  # also of a folder without a name, which no reader takes
-
-
-def read_beside(votes_path: str | Path, kind: str) -> Path | None:
-    """Return the file of a kind beside a table of votes; None where there is none.
-
-    Raises
-    ------
-    InputError
-        It is of another run than the votes. A file that names no run (CSV, of an older deep, rewritten by another
-        tool) may be of any.
-    """
-    path = file_beside(votes_path, kind)
-    if not path.exists():
-        return None
-    runs = [file_metadata(file).get("run") for file in (votes_path, path)]
-    # A kill between two files of a run leaves one old and one new: votes must not be read with the reasons of others.
-    if None not in runs and runs[0] != runs[1]:
-        rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{WHOLE}/*")) if place.is_file()]
-        remedy = f"move the files of {rest[0]!r} here, or " if rest else ""
-        raise InputError(
-            f"`paths` must lie beside files of the same run. Got {str(votes_path)!r} and {str(path)!r}, of two runs. "
-            f"To mend it, {remedy}run `deep ask` again: nothing is asked twice."
-        )
-    return path
 
 
 def read_reasons(paths: Sequence[str | Path], votes: VoteMatrix) -> list[Failures]:
@@ -574,14 +534,33 @@ def vote_details(paths: Sequence[str]) -> dict[str, dict[str, object]]:
     return details
 
 
-def file_metadata(path: str | Path) -> JsonObject:
-    """Return the metadata that deep wrote into a Parquet file; nothing where there are none, or it cannot be read."""
-    path = table_in(path)
-    if not (str(path).lower().endswith(".parquet") and path.is_file()):
-        return {}
-    try:
-        with open_parquet(path, "paths") as table:
-            metadata = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
-    except (RecursionError, ValueError):  # an InputError is one
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
+# The shapes of what `origin_record` returns; metadata of any other shape are not deep's.
+_RECORDS = (
+    {"path": str, "sha256": str, "columns": dict, "dataset": str},
+    {"benchmark": str, "sha256": dict, "main_only": bool},
+)
+
+
+def example_record(path: str | Path) -> JsonObject | None:
+    """Return the record of its examples that a table of votes holds, else the file of judgments beside it."""
+    for file in (path, file_beside(path, "judgments")):
+        record = file_metadata(file).get("examples")
+        if isinstance(record, dict) and any(
+            all(isinstance(record.get(name), kind) for name, kind in shape.items()) for shape in _RECORDS
+        ):
+            return record
+    return None
+
+
+def benchmark_licences(paths: Sequence[str | Path]) -> dict[str, str]:
+    """Return the terms of the benchmarks' datasets that tables of votes remember: a name alone may be anyone's."""
+    result: dict[str, str] = {}
+    for path in paths:
+        record = example_record(path) or {}
+        if "benchmark" in record:
+            from deep.datasets.benchmarks import find_benchmark  # which votes of files do without
+
+            with suppress(InputError):  # one that this version does not have
+                benchmark, part = find_benchmark(record["benchmark"])
+                result |= dict.fromkeys([part] if part else benchmark.datasets or [benchmark.name], benchmark.terms)
+    return result

@@ -1,7 +1,6 @@
 """The examples that votes are of: their source in the file of votes, and their texts found again."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -12,7 +11,7 @@ from deep._util.checks import Texts, check_kind
 from deep._util.files import JsonObject
 from deep._util.frames import UNNAMED, Frame, frame_table
 from deep.datasets._examples import ExampleFile, Examples, examples_from_dataset
-from deep.datasets._judgments import file_beside, file_metadata
+from deep.datasets._judgments import example_record
 from deep.datasets._rows import ENDINGS, ending_of
 from deep.datasets.benchmarks import BENCHMARKS, BenchmarkExamples, find_benchmark, require_folder, sha256_of
 from deep.exceptions import InputError
@@ -137,18 +136,6 @@ def origin_record(examples: Examples, votes_path: str | Path) -> dict[str, objec
     }
 
 
-def benchmark_licences(paths: Sequence[str | Path]) -> dict[str, str]:
-    """Return the terms of the benchmarks' datasets that tables of votes remember: a name alone may be anyone's."""
-    result: dict[str, str] = {}
-    for path in paths:
-        record = _record(path) or {}
-        if "benchmark" in record:
-            with suppress(InputError):  # one that this version does not have
-                benchmark, part = find_benchmark(record["benchmark"])
-                result |= dict.fromkeys([part] if part else benchmark.datasets or [benchmark.name], benchmark.terms)
-    return result
-
-
 def read_texts(
     paths: str | Path | Sequence[str | Path],
     items: Collection[Item],
@@ -265,7 +252,7 @@ def _source_of_user(
     paths: Sequence[str | Path], examples: str | Path, columns: Mapping[str, str] | None, notes: list[str]
 ) -> Iterator[Examples]:
     """Yield the examples that a user names, read as the tables remember where the user says nothing else."""
-    record = next((entry for path in paths if (entry := _record(path)) and "path" in entry), None)
+    record = next((entry for path in paths if (entry := example_record(path)) and "path" in entry), None)
     source = read_examples(examples, columns=columns, require_source=False)
     if isinstance(source, ExampleFile) and record:
         # Another text under the same id would be shown beside votes that are not about it.
@@ -278,7 +265,7 @@ def _source_of_user(
 def _sources_of_tables(paths: Sequence[str | Path], notes: list[str]) -> Iterator[Examples]:
     """Yield the examples that each table remembers and that are as they were; note why others are not."""
     for path in paths:
-        record = _record(path)
+        record = example_record(path)
         if record is None:
             notes.append(f"{str(path)!r} does not say which examples it is of; --examples names them.")
         elif "benchmark" in record:
@@ -313,24 +300,6 @@ def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
             notes.append(f"{changed[0]!r} of the benchmark {name!r} has changed since it was judged; it is not read.")
             return
     yield examples
-
-
-# The shapes of what `origin_record` returns; metadata of any other shape are not deep's.
-_RECORDS = (
-    {"path": str, "sha256": str, "columns": dict, "dataset": str},
-    {"benchmark": str, "sha256": dict, "main_only": bool},
-)
-
-
-def _record(path: str | Path) -> JsonObject | None:
-    """Return the record of its examples that a table of votes holds, else the file of judgments beside it."""
-    for file in (path, file_beside(path, "judgments")):
-        record = file_metadata(file).get("examples")
-        if isinstance(record, dict) and any(
-            all(isinstance(record.get(name), kind) for name, kind in shape.items()) for shape in _RECORDS
-        ):
-            return record
-    return None
 
 
 def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> Examples | Iterable[Example]:

@@ -1,6 +1,7 @@
-"""One file of a table: its columns, whole or a piece at a time, and where a cell stands in it."""
+"""One file of a table: its columns, whole or in pieces, where a cell stands, its metadata, and files beside it."""
 
 import io
+import json
 import math
 import re
 import zlib
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from deep._util.checks import check_kind, shown
 from deep._util.columns import long_names, read_table
-from deep._util.files import GzipReader, check_regular
+from deep._util.files import WHOLE, GzipReader, JsonObject, check_regular
 from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
 from deep._util.join import LongSource
 from deep._util.names import is_storable
@@ -64,6 +65,61 @@ def table_in(path: str | Path) -> Path:
     """Return the table of votes where a path is the folder of a pack, else the path."""
     packed = Path(path) / PACKED
     return packed if packed.is_file() else Path(path)
+
+
+def file_metadata(path: str | Path) -> JsonObject:
+    """Return the metadata that deep wrote into a Parquet file; nothing where there are none, or it cannot be read."""
+    path = table_in(path)
+    if not (str(path).lower().endswith(".parquet") and path.is_file()):
+        return {}
+    try:
+        with open_parquet(path, "paths") as table:
+            metadata = json.loads((table.file.schema_arrow.metadata or {}).get(b"deep", b"{}"))
+    except (RecursionError, ValueError):  # an InputError is one
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
+
+
+BESIDE = ("judgments", "reasons", "soft")
+"""The files that `deep ask` writes beside a table of votes."""
+
+
+def file_beside(votes_path: str | Path, kind: str) -> Path:
+    """Return where a file lies beside a table of votes: its judgments, reasons or soft votes.
+
+    Examples
+    --------
+    >>> from deep.datasets import file_beside
+    >>> file_beside("runs/votes.parquet", "judgments").name
+    'votes.judgments.parquet'
+    """
+    path = table_in(votes_path)
+    stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
+    return path.parent / f"{stem}.{kind}.parquet"  # also of a folder without a name, which no reader takes
+
+
+def read_beside(votes_path: str | Path, kind: str) -> Path | None:
+    """Return the file of a kind beside a table of votes; None where there is none.
+
+    Raises
+    ------
+    InputError
+        It is of another run than the votes. A file that names no run (CSV, of an older deep, rewritten by another
+        tool) may be of any.
+    """
+    path = file_beside(votes_path, kind)
+    if not path.exists():
+        return None
+    runs = [file_metadata(file).get("run") for file in (votes_path, path)]
+    # A kill between two files of a run leaves one old and one new: votes must not be read with the reasons of others.
+    if None not in runs and runs[0] != runs[1]:
+        rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{WHOLE}/*")) if place.is_file()]
+        remedy = f"move the files of {rest[0]!r} here, or " if rest else ""
+        raise InputError(
+            f"`paths` must lie beside files of the same run. Got {str(votes_path)!r} and {str(path)!r}, of two runs. "
+            f"To mend it, {remedy}run `deep ask` again: nothing is asked twice."
+        )
+    return path
 
 
 def open_source(path: "str | Path | Frame") -> Source:

@@ -32,8 +32,8 @@ from deep._util.join import (
 )
 from deep._util.names import plain_form, resolve_dataset, short_names
 from deep._util.scales import Scale, scales_of, votes_of
-from deep.datasets._judgments import read_beside, vote_details
-from deep.datasets._source import ParquetSource, open_table
+from deep.datasets._judgments import vote_details
+from deep.datasets._source import ParquetSource, open_table, read_beside
 from deep.exceptions import InputError
 from deep.records import ABSTAIN, VoteMatrix
 

@@ -23,11 +23,9 @@ from ._canary import labels_to_find as labels_to_find
 from ._canary import possible_error as possible_error
 from ._canary import propose_labels as propose_labels
 from ._correction import Belief as Belief
-from ._correction import Clusters as Clusters
 from ._correction import Correction as Correction
 from ._correction import FewLabels as FewLabels
 from ._correction import JudgeColumns as JudgeColumns
-from ._correction import standardised as standardised
 from ._document import check_prior as check_prior
 from ._document import checksum as checksum
 from ._document import write_document as write_document
@@ -57,10 +55,12 @@ from ._fit import fit_asked as fit_asked
 from ._fit import warn_of_copies as warn_of_copies
 from ._misfit import LEVEL as LEVEL
 from ._misfit import MIN_DATASETS as MIN_DATASETS
+from ._misfit import Clusters as Clusters
 from ._misfit import LeftOut as LeftOut
 from ._misfit import LeftOutRows as LeftOutRows
 from ._misfit import Misfit as Misfit
 from ._misfit import learn_misfit as learn_misfit
+from ._misfit import standardised as standardised
 from ._model import Model as Model
 from ._prior import SHIFTS as SHIFTS
 from ._prior import AcrossPanels as AcrossPanels

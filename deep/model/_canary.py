@@ -9,8 +9,8 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model._correction import NOISE, Clusters, FewLabels, labeled_mask, standardised
-from deep.model._misfit import NO_CORRECTION, Misfit, learn_misfit
+from deep.model._correction import FewLabels, labeled_mask
+from deep.model._misfit import NO_CORRECTION, NOISE, Clusters, Misfit, learn_misfit, standardised
 from deep.model._prior import intercept_at, profile_of
 
 SIGNIFICANCE = 0.05

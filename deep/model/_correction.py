@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,94 +12,9 @@ from deep._util.checks import AnyVotes, Floats, Mask, Positions, Weights, check_
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_rows
-from deep.model._misfit import NO_CORRECTION, Misfit, laplace, newton_logistic, student_quantile
+from deep.model import _misfit
+from deep.model._misfit import CORRELATION, NO_CORRECTION, Clusters, Misfit, standardised, student_quantile
 from deep.model._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
-
-# Errors of labels that share a document are taken to correlate by so much before any was seen.
-CORRELATION = 0.1
-
-# `CORRELATION` is worth so many pairs of labels.
-PAIRS = 20.0
-
-# P is held this far off 0 and 1 where labels are compared with it: one label in a hundred is a slip of the hand.
-NOISE = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """The documents that labels belong to.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_labels,)
-        The document of each label, counted from 0.
-    weights : ndarray of float, shape (n_labels,)
-        How often each label counts.
-    known : bool
-        Whether documents were given; else a label that counts twice is two labels of two documents.
-    """
-
-    codes: Positions
-    weights: Floats
-    known: bool
-
-    @classmethod
-    def from_documents(
-        cls, documents: npt.ArrayLike | None, n: int, weights: Floats | None = None, *, mask: Mask | None = None
-    ) -> "Clusters":
-        """Group n labels by document, each by itself where there are none; `mask` chooses rows of `documents`."""
-        if documents is None:
-            codes = np.arange(n)
-        else:
-            names = np.asarray(documents).astype(str)
-            checks.check_consistent_length(names, n if mask is None else len(mask), "documents")
-            codes = np.unique(names if mask is None else names[mask], return_inverse=True)[1]
-        return cls(codes, np.ones(n) if weights is None else weights, documents is not None)
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """Return the labels of each document."""
-        return np.asarray(np.bincount(self.codes, weights=self.weights), dtype=np.float64)
-
-    @property
-    def alone(self) -> bool:
-        """Return whether no two labels share a document."""
-        return not self.known or bool((self.sizes <= 1).all())
-
-    def correlation(self, errors: Floats) -> float:
-        """Return the intraclass correlation of standardised errors (mean 0, variance 1), in [0, 1].
-
-        The mean product over pairs that share a document, less that over pairs that do not, which an error common to
-        all would raise alike; `PAIRS` pairs at `CORRELATION` are added, for a few labels cannot tell it.
-
-        Examples
-        --------
-        >>> Clusters.from_documents(["a", "a", "b", "b"], 4).correlation(np.array([1.0, 1.0, -1.0, -1.0]))
-        0.2727272727272727
-        """
-        sums = np.bincount(self.codes, weights=self.weights * errors)
-        within, squares = float((sums**2).sum()), float(self.weights @ errors**2)
-        pairs = float(np.maximum(self.sizes**2 - self.sizes, 0.0).sum()) / 2
-        across = float(self.weights.sum() ** 2 - (self.sizes**2).sum()) / 2
-        # An error of P that all documents share is the intercept's, and no sign of clusters.
-        common = float(sums.sum() ** 2 - within) / 2 / across if across > 0 else 0.0
-        products = (within - squares) / 2 - pairs * common
-        return float(np.clip((products + PAIRS * CORRELATION) / (pairs + PAIRS), 0.0, 1.0))
-
-    def shares(self, correlation: float) -> Floats:
-        """Return how much each label counts beside one that is alone: m of them are worth m / (1 + (m - 1) r)."""
-        return np.asarray(1.0 / (1.0 + np.maximum(self.sizes - 1.0, 0.0) * correlation)[self.codes])
-
-    def design_effect(self, correlation: float) -> float:
-        """Return the variance of the mean of the labels beside that of as many independent ones (Kish)."""
-        mean_size = float((self.sizes**2).sum() / self.sizes.sum())
-        return 1.0 + max(mean_size - 1.0, 0.0) * correlation
-
-
-def standardised(labels: Floats, p: Floats) -> Floats:
-    """Return labels less P over its standard deviation, P held off 0 and 1 by `NOISE`."""
-    clipped = np.clip(p, NOISE, 1 - NOISE)
-    return np.asarray((labels - clipped) / np.sqrt(clipped * (1 - clipped)))
 
 
 def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
@@ -268,14 +182,14 @@ class FewLabels:
         mean = np.append(self.misfit.mean, np.zeros(len(across) - 2))
         precision, total = np.linalg.inv(across), weights.sum()
         ones, zeros = weights * y, weights * (1 - y)
-        coef = newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
+        coef = _misfit.newton_logistic(design, ones, zeros, centre=mean, penalty=precision / total)
         # The slope is held and the intercept follows it along their prior covariance.
         if coef[1] < MIN_SLOPE:
             centre, penalty = mean.copy(), np.diag(np.diag(precision) / total)
             centre[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
             penalty[1, 1] = HOLD
-            coef = newton_logistic(design, ones, zeros, centre=centre, penalty=penalty)
-        information, evidence = laplace(design, y, weights, coef, mean, across)
+            coef = _misfit.newton_logistic(design, ones, zeros, centre=centre, penalty=penalty)
+        information, evidence = _misfit.laplace(design, y, weights, coef, mean, across)
         return coef, np.linalg.inv(information + precision), evidence
 
     def transform(self, y_prob: npt.ArrayLike) -> Floats:

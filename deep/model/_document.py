@@ -1,19 +1,15 @@
 """The model file: a table of its keys, and the JSON that it is written as; docs/model-file.md describes both."""
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
 from hashlib import sha256
-from importlib import metadata
 from operator import attrgetter
 from pathlib import Path
-from platform import python_version
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
-from deep import __version__
 from deep._util.checks import Floats, Votes, check_share
 from deep._util.files import JsonObject, whole_file
 from deep._util.odds import P_MIN
@@ -26,7 +22,19 @@ from deep.model import _kinds
 from deep.model._average import AnswerMap
 from deep.model._blend import Blend, Part, Trees, VoteForest, VoteSum
 from deep.model._correction import Belief, BelievedPrior, Correction
-from deep.model._kinds import COUNT, NAME, NUMBER, OBJECT, JsonKind, expect, list_of, numbers, optional, record
+from deep.model._kinds import (
+    COUNT,
+    NAME,
+    NUMBER,
+    OBJECT,
+    OF_TYPE,
+    Earlier,
+    JsonKind,
+    expect,
+    list_of,
+    numbers,
+    optional,
+)
 from deep.model._misfit import LeftOut, Misfit
 from deep.model._prior import SHIFTS, FixedPrior, LearnedPrior, PriorEstimate
 from deep.model._scores import DecisionRule, Kept
@@ -40,16 +48,64 @@ OLDEST_SCHEMA = 4
 METHODS = ("average", "chain", "own-labels", "stack", "votes")
 
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
+def record(
+    label: str,
+    build: Callable[..., Any],
+    *,
+    take: Callable[[Any], Earlier] | None = None,
+    uses: tuple[str, ...] = (),
+    **entries: JsonKind,
+) -> JsonKind:
+    """Return the kind of objects that have these keys.
+
+    Parameters
+    ----------
+    label : str
+        What errors call it.
+    build : callable
+        From the values by key. The fields of a dataclass are keys too; where none is given, the type tells the kind.
+    take : callable, optional
+        From what `build` returns to its values by key, in the order in which they are written; those of other keys are
+        written as they are, and not read. Default: attributes.
+    uses : tuple of str
+        Keys read before, outside of the object, that `build` takes too.
+    **entries : JsonKind
+        By key, in the order in which they are read, behind the fields of a dataclass.
+    """
+    hints = get_type_hints(build) if is_dataclass(build) else {}
+    kinds = {key: entries[key] if key in entries else OF_TYPE[hints[key]] for key in hints if key not in uses} | entries
+    values_of = take or attributes(*kinds)
+
+    def read(value: Any, _: str, earlier: Earlier) -> Any:
+        expect(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
+        own = {**earlier}
+        for key, kind in kinds.items():
+            own[key] = kind.read(value[key], f"{label}.{key}".lstrip("."), own)
+        return build(**{key: own[key] for key in (*uses, *kinds)})
+
+    def write(one: Any) -> dict[str, Any]:
+        return {key: kinds[key].write(value) if key in kinds else value for key, value in values_of(one).items()}
+
+    return JsonKind(read, write)
 
 
-def library_versions() -> dict[str, str]:
-    """Return the versions of Python, deep and the libraries that a fit depends on."""
-    result = {"deep": __version__, "python": python_version()}
-    for name in LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            result[name] = metadata.version(name)
-    return result
+def attributes(*names: str) -> Callable[[Any], Earlier]:
+    """Return a function that takes these attributes of an object."""
+    return lambda one: {name: getattr(one, name) for name in names}
+
+
+def tagged(tag: str, kinds: Mapping[str, tuple[type, JsonKind]]) -> JsonKind:
+    """Return the kind of objects of several classes, told apart by the name under the key `tag`."""
+    tags = _kinds.one_of(kinds)
+
+    def read(value: Any, where: str, earlier: Earlier) -> Any:
+        return kinds[tags.read(value[tag], tag, earlier)][1].read(value, where, earlier)
+
+    def write(one: Any) -> dict[str, Any]:
+        name, kind = next((name, kind) for name, (cls, kind) in kinds.items() if isinstance(one, cls))
+        return {tag: name, **kind.write(one)}
+
+    return JsonKind(read, write)
 
 
 def _above_zero(value: Any) -> bool:
@@ -71,7 +127,7 @@ def _ascend(values: Floats) -> bool:
 # Voters ---------------------------------------------------------------------------------------------------------------
 
 VOTERS = list_of(
-    record("voters", Voter, take=_kinds.attributes("name", "id", "version", "model", "details"), details=OBJECT)
+    record("voters", Voter, take=attributes("name", "id", "version", "model", "details"), details=OBJECT)
 ).checked(lambda voters: 0 < len(voters) == len({voter.name for voter in voters}), "{} must be named once each")
 
 # Training cells -------------------------------------------------------------------------------------------------------
@@ -215,7 +271,7 @@ CHAIN = record(
 
 VOTE_SUM = record("scorer", Linear, ones=numbers("voters"), zeros=numbers("voters"))
 
-SCORER = _kinds.tagged(
+SCORER = tagged(
     "kind",
     {
         "chain": (ChainScorer, CHAIN),
@@ -224,7 +280,7 @@ SCORER = _kinds.tagged(
     },
 )
 
-PART = record("parts", Part, take=_kinds.attributes("name", "intercept", "slope", "context", "scorer"), scorer=SCORER)
+PART = record("parts", Part, take=attributes("name", "intercept", "slope", "context", "scorer"), scorer=SCORER)
 PARTS = list_of(PART).checked(len, "{} must not be empty")
 
 # The prior, and how far off P may be ----------------------------------------------------------------------------------
@@ -275,10 +331,10 @@ BELIEVED_PRIOR = record(
     take=lambda rule: {**vars(rule.belief), "panel": rule.rule},
     low=NUMBER,
     high=NUMBER,
-    panel=_kinds.tagged("rule", PANEL_PRIORS),
+    panel=tagged("rule", PANEL_PRIORS),
 ).checked(lambda rule: 0 < rule.belief.low < rule.belief.high < 1, "prior.low and high must ascend between 0 and 1")
 
-PRIOR_RULE = _kinds.tagged("rule", {"believed": (BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
+PRIOR_RULE = tagged("rule", {"believed": (BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
 
 MISFIT = record(
     "misfit",

@@ -29,9 +29,9 @@ from deep.datasets import (
 from deep.exceptions import InputError
 from deep.model import _table
 from deep.model._blend import Evidence
-from deep.model._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, library_versions, model_arguments
+from deep.model._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, model_arguments
 from deep.model._kinds import numbers
-from deep.model._model import Model
+from deep.model._model import Model, library_versions
 from deep.model._prior import MIN_BATCH, PriorEstimate, contexts_of_means
 from deep.model._scores import ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS, DecisionRule, schema_of
 from deep.model._table import ChainScorer, VotesLike

@@ -1,8 +1,8 @@
 """Kinds of JSON values: how each is checked when it is read, and how it is written."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -185,63 +185,3 @@ def by_name(kind: JsonKind) -> JsonKind:
         return {NAME.read(name, where, earlier): kind.read(one, where, earlier) for name, one in value.items()}
 
     return JsonKind(read, lambda values: {name: kind.write(one) for name, one in values.items()})
-
-
-def record(
-    label: str,
-    build: Callable[..., Any],
-    *,
-    take: Callable[[Any], Earlier] | None = None,
-    uses: tuple[str, ...] = (),
-    **entries: JsonKind,
-) -> JsonKind:
-    """Return the kind of objects that have these keys.
-
-    Parameters
-    ----------
-    label : str
-        What errors call it.
-    build : callable
-        From the values by key. The fields of a dataclass are keys too; where none is given, the type tells the kind.
-    take : callable, optional
-        From what `build` returns to its values by key, in the order in which they are written; those of other keys are
-        written as they are, and not read. Default: attributes.
-    uses : tuple of str
-        Keys read before, outside of the object, that `build` takes too.
-    **entries : JsonKind
-        By key, in the order in which they are read, behind the fields of a dataclass.
-    """
-    hints = get_type_hints(build) if is_dataclass(build) else {}
-    kinds = {key: entries[key] if key in entries else OF_TYPE[hints[key]] for key in hints if key not in uses} | entries
-    values_of = take or attributes(*kinds)
-
-    def read(value: Any, _: str, earlier: Earlier) -> Any:
-        expect(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
-        own = {**earlier}
-        for key, kind in kinds.items():
-            own[key] = kind.read(value[key], f"{label}.{key}".lstrip("."), own)
-        return build(**{key: own[key] for key in (*uses, *kinds)})
-
-    def write(one: Any) -> dict[str, Any]:
-        return {key: kinds[key].write(value) if key in kinds else value for key, value in values_of(one).items()}
-
-    return JsonKind(read, write)
-
-
-def attributes(*names: str) -> Callable[[Any], Earlier]:
-    """Return a function that takes these attributes of an object."""
-    return lambda one: {name: getattr(one, name) for name in names}
-
-
-def tagged(tag: str, kinds: Mapping[str, tuple[type, JsonKind]]) -> JsonKind:
-    """Return the kind of objects of several classes, told apart by the name under the key `tag`."""
-    tags = one_of(kinds)
-
-    def read(value: Any, where: str, earlier: Earlier) -> Any:
-        return kinds[tags.read(value[tag], tag, earlier)][1].read(value, where, earlier)
-
-    def write(one: Any) -> dict[str, Any]:
-        name, kind = next((name, kind) for name, (cls, kind) in kinds.items() if isinstance(one, cls))
-        return {tag: name, **kind.write(one)}
-
-    return JsonKind(read, write)

@@ -2,14 +2,18 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
+from platform import python_version
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from deep import __version__
 from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, is_votes
 from deep._util.frames import frame_of_table
 from deep._util.names import html_table, listed
@@ -566,3 +570,15 @@ class Model:
                 f"`prior` must not be given: the model was corrected by labels of its target. Got {mean!r}."
             )
         return PriorEstimate.known(check_prior(mean), profile, offset)
+
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of Python, deep and the libraries that a fit depends on."""
+    result = {"deep": __version__, "python": python_version()}
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            result[name] = metadata.version(name)
+    return result

@@ -19,9 +19,8 @@ from deep.model import _average, _training
 from deep.model._average import AnswerMap, LabeledRows
 from deep.model._blend import Blend, Part, VoteSum
 from deep.model._correction import FewLabels
-from deep.model._document import library_versions
 from deep.model._misfit import MIN_DATASETS, LeftOut, LeftOutRows, Misfit, learn_misfit
-from deep.model._model import Model
+from deep.model._model import Model, library_versions
 from deep.model._prior import FixedPrior, LearnedPrior, PriorEstimate, PriorRule, context_weight, learn_line, profile_of
 from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Table, Voter, look_up, pattern_grid
 from deep.model._training import ChainSpec, InnerFolds, KeptCells, MapLike

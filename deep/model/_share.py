@@ -10,8 +10,8 @@ from deep._util import checks
 from deep._util.checks import Floats, Mask, Positions
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
-from deep.model._correction import CORRELATION, Clusters, labeled_mask, standardised
-from deep.model._misfit import LEVEL, Misfit, laplace, newton_logistic
+from deep.model._correction import labeled_mask
+from deep.model._misfit import CORRELATION, LEVEL, Clusters, Misfit, laplace, newton_logistic, standardised
 from deep.model._prior import PriorEstimate, normalised
 
 # How far apart intercepts of systems may lie, in variances of the misfit.

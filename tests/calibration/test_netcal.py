@@ -17,7 +17,7 @@ from deep.calibration import (
     expected_calibration_error,
     netcal_expected_calibration_error,
 )
-from deep.calibration._netcal import whole_counts
+from deep.calibration._calibrators import whole_counts
 from deep.exceptions import InputError
 from tests.deep_commands import fit
 

@@ -6,7 +6,8 @@ from scipy.special import expit, ndtr
 
 from deep.exceptions import InputError
 from deep.model import FewLabels, Misfit
-from deep.model._correction import Clusters, labeled_mask, standardised
+from deep.model._correction import labeled_mask
+from deep.model._misfit import Clusters, standardised
 from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])
