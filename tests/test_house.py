@@ -249,7 +249,7 @@ CEILINGS = {
     "datasets": 2_370,
     "ensembles": 770,
     "evaluate": 2_657,
-    "experiments/loo": 1_634,
+    "experiments/loo": 1_623,
     "features": 1_130,
     "llm": 3_027,
     "model": 5_222,
@@ -258,7 +258,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_530, 14_605, 245
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_519, 14_605, 244
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -478,15 +478,15 @@ def test_interrupt_leaves_nothing_behind(tmp_path, jobs):
 import sys
 from deep.cli import main
 from deep.ensembles import LabelModel
-from deep.experiments.loo import _model
+from deep.experiments.loo import _rivals
 LabelModel().fit([[1, 1, 1], [0, 0, 0]])
 
-def in_processes(*calls, whole=_model.in_processes, **options):
+def in_processes(*calls, whole=_rivals.in_processes, **options):
     for result in whole(*calls, **options):
         print("working", flush=True)
         yield result
 
-_model.in_processes = in_processes
+_rivals.in_processes = in_processes
 words = ["--test", "all", "--jobs", "{jobs}", "--out", "x", "--ensembler", "RandomForest", "GradientBoosting"]
 sys.exit(main(words, command="loo"))
 """

@@ -11,8 +11,7 @@ from deep.datasets import join_scores, read_scores, read_votes
 from deep.exceptions import InputError
 from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
 from deep.experiments.loo._command import _lines
-from deep.experiments.loo._model import held_out_together
-from deep.experiments.loo._run import _Clock
+from deep.experiments.loo._run import _Clock, held_out_together
 from deep.model import fit, fit_shared, load
 from tests.deep_commands import fit as deep_fit
 from tests.deep_commands import loo as main

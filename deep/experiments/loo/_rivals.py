@@ -1,18 +1,23 @@
-"""Held-out rows as cells, and the rivals of what deep recommends: judges, majority, encoders, other ways to learn."""
+"""Held-out rows as cells, the chains that are measured on them, and the rivals of what deep recommends."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from deep import calibration, model
 from deep._util.checks import Floats, Labels, Mask, Texts, Votes, numbered
-from deep._util.odds import DECISION, logit
+from deep._util.odds import DECISION, expit, logit
+from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
 from deep.evaluate import CONTEXT, HoldOut, Row, decision_metrics, row_weights
+from deep.experiments.loo._command import LooOptions
 from deep.features import distinct_patterns
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -414,3 +419,146 @@ class TestCells:
         pattern, label = np.nonzero(self.counts)
         weight = self.counts[pattern, label]
         return calibration.netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)
+
+
+Step = Callable[[], None]
+
+# A candidate chain and its metrics on the held-out dataset.
+ScoredChain = tuple[model.Candidate, Row]
+
+
+@dataclass(frozen=True)
+class LooOutcome:
+    """One ensembler's chains with their metrics on one dataset, or the reason why there are none.
+
+    Parameters
+    ----------
+    ensembler : str
+        Its registered name.
+    recipe : str
+        ``deep`` or ``paper``.
+    scored : list of (Candidate, dict)
+        Chains that could be fitted, with their metrics.
+    warning : str or None
+        Why some or all chains could not be fitted; None where nothing went wrong.
+    seconds : float
+        Of processor time, on all datasets held out together.
+    """
+
+    ensembler: str
+    recipe: str
+    scored: list[ScoredChain] = field(default_factory=list)
+    warning: str | None = None
+    seconds: float = 0.0
+
+
+def run_tasks(
+    tasks: Sequence[model.ChainTask], targets: Sequence[TestCells], options: LooOptions, step: Step
+) -> list[list[LooOutcome]]:
+    """Run the tasks, in as many processes as the options say.
+
+    Parameters
+    ----------
+    tasks : sequence of ChainTask
+        As :func:`deep.model.chain_tasks` makes them.
+    targets : sequence of TestCells
+        The datasets that are held out together.
+    options : LooOptions
+        Its `n_jobs`, `netcal`, and the bins, resamples and seed of the metrics are used.
+    step : callable
+        Called after each task.
+
+    Returns
+    -------
+    list of list of LooOutcome
+        Of each target, in the order of `tasks`, whatever the number of processes.
+
+    Raises
+    ------
+    InputError
+        There are tasks, and none of them has any chain to show.
+    """
+    if not tasks:
+        return [[] for _ in targets]
+    # The costliest start first, so that no process is left alone with one at the end.
+    order = sorted(range(len(tasks)), key=lambda i: -len(tasks[i].subset.columns))
+    # Each vote pattern once, and which of them each dataset has.
+    patterns, where = distinct_patterns(np.concatenate([target.patterns for target in targets]))
+    rows = np.split(where, np.cumsum([len(target.patterns) for target in targets])[:-1])
+    measure = partial(_measure, patterns, list(zip(targets, rows, strict=True)), options)
+    result: dict[int, list[LooOutcome]] = {}
+    for position, outcome in in_processes(measure, [(i, tasks[i]) for i in order], options.n_jobs, ordered=False):
+        result[position] = outcome
+        step()
+    outcomes = [result[i] for i in range(len(tasks))]
+    model.all_candidates(model.ChainAttempt([candidate for candidate, _ in o.scored], o.warning) for o, *_ in outcomes)
+    return [list(of_target) for of_target in zip(*outcomes, strict=True)]
+
+
+def _measure(
+    patterns: Votes,
+    targets: Sequence[tuple[TestCells, npt.NDArray[np.intp]]],
+    options: LooOptions,
+    numbered: tuple[int, model.ChainTask],
+) -> tuple[int, list[LooOutcome]]:
+    """Run one task on all patterns and measure its candidates on each held-out dataset, by those that it has."""
+    (position, task), started = numbered, time.process_time()
+    attempt = task.run(patterns)
+    result: list[list[ScoredChain]] = [[] for _ in targets]
+    for scored, (target, where) in zip(result, targets, strict=True):
+        for candidate in attempt.candidates:
+            # P as the model of a chain gives it, from its log-odds: the same to the last digit on any processor.
+            p = expit(logit(candidate.p[where]))
+            metrics = target.metrics(p, **options.resampling)
+            if options.netcal and target.labeled:
+                metrics["ece_netcal"] = target.netcal_ece(p, n_bins=options.n_bins)
+            scored.append((replace(candidate, p=p), metrics))
+    seconds = time.process_time() - started
+    of_task = partial(LooOutcome, task.ensembler, task.recipe.name, warning=attempt.reason, seconds=seconds)
+    return position, [of_task(scored) for scored in result]
+
+
+Codes = npt.NDArray[np.intp]
+
+
+def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence[ScoredChain]]) -> pd.DataFrame:
+    """Return a row for each chain and item, the items of one chain together.
+
+    Parameters
+    ----------
+    split : HoldOut
+        The dataset held out, and the training rows.
+    target : TestCells
+        The held-out rows by pattern of votes; each chain has a P for every pattern.
+    scored : mapping of str to sequence of (Candidate, dict)
+        The chains by recipe.
+
+    Returns
+    -------
+    DataFrame
+        ``dataset, item_id, recipe, ensembler, size, calibrator, p``: P as the chain gives it, at equal class weights
+        under deep's recipe.
+    """
+    chains = [(recipe, candidate) for recipe, pairs in scored.items() for candidate, _ in pairs]
+    n, n_items = len(chains), len(target.row_pattern)
+    # Numbers of chains and items, not their names: a run has thousands of chains on thousands of items.
+    of_chain, of_item = np.repeat(np.arange(n), n_items), np.tile(np.arange(n_items), n)
+    sizes = np.array([len(one.subset.columns) for _, one in chains], dtype=np.int32)
+    p = [one.p[target.row_pattern] for _, one in chains]
+    return pd.DataFrame(
+        {
+            "dataset": _names([split.name] * n_items, of_item),
+            "item_id": _names(split.test.item_ids.astype(str), of_item),
+            "recipe": _names([recipe for recipe, _ in chains], of_chain),
+            "ensembler": _names([one.ensembler for _, one in chains], of_chain),
+            "size": sizes[of_chain],
+            "calibrator": _names([one.calibrator or model.UNCALIBRATED for _, one in chains], of_chain),
+            "p": np.concatenate(p) if p else np.empty(0),
+        }
+    )
+
+
+def _names(values: Sequence[str] | npt.NDArray[np.str_], rows: Codes) -> pd.Categorical:
+    """Return the values at these rows, each name held once."""
+    distinct, codes = np.unique(np.asarray(values, dtype=str), return_inverse=True)
+    return pd.Categorical.from_codes(codes[rows], categories=distinct.tolist())

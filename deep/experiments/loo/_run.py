@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -14,16 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deep import model
+from deep._util.checks import Texts, numbered
 from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
 from deep.console import SIMULATED, in_processes
 from deep.datasets import ScoreTable, VotesGiven, as_votes
 from deep.ensembles import draws_note, left_out_note
-from deep.evaluate import HoldOut, Row, hold_out, json_value
-from deep.experiments.loo import _model, _rivals
+from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out, json_value
+from deep.experiments.loo import _rivals
 from deep.experiments.loo._command import LooOptions
-from deep.experiments.loo._model import LooOutcome, ScoredChain, Step, chain_table, run_tasks
+from deep.experiments.loo._rivals import LooOutcome, ScoredChain, Step, chain_table, run_tasks
 from deep.experiments.loo._run_tables import LooResult, methods, published_rows
+from deep.experiments.loo._show import LEARNED_PRIOR
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
 from deep.model.stack import ON_VOTES
 from deep.records import ABSTAIN, VoteMatrix
@@ -160,7 +163,7 @@ def leave_datasets_out(
     clock.lap("chains")
     for outcome in outcomes[0]:
         clock.ensemblers[outcome.ensembler] += outcome.seconds
-    fits = _model.member_fits(split, scores, settings, groups) if fits is None else fits
+    fits = member_fits(split, scores, settings, groups) if fits is None else fits
     # The chains of the table are those that `fit` would search, so that they are not fitted twice.
     searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
     # The groups of datasets are those that `fit` finds itself; it knows no families.
@@ -173,7 +176,7 @@ def leave_datasets_out(
         one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
         scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
         by_model = _rivals.score_held_out(fitted, one, scores)
-        recommended = _model.recommended_row(fitted, by_model, one.test, settings)
+        recommended = recommended_row(fitted, by_model, one.test, settings)
         weighting, context = settings.rivals_weighting, _rivals.context_baseline(one, scores, groups=groups, fits=fits)
         baselines = [
             *_rivals.vote_baselines(one, weighting),
@@ -279,6 +282,47 @@ def _row(candidate: model.Candidate, metrics: Row, recipe: str) -> Row:
     }
 
 
+def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix, options: LooOptions) -> Row:
+    """Return the entry of `results.json` of the model fitted on the training data, by its scores of the held-out rows.
+
+    Parameters
+    ----------
+    fitted : Model
+        Fitted on the training rows.
+    scores : Scores
+        Of the held-out rows, in their order.
+    test : VoteMatrix
+        The held-out rows, with labels where there are any.
+    options : LooOptions
+        Its recipe, and the bins, resamples and seed of the metrics are used.
+    """
+    recipe = cast("dict[str, Any]", fitted.fit_report["chosen"])
+    params = recipe.get("params") or {name: recipe[name] for name in ("weights", "members") if name in recipe}
+    # The scores on training data; of the average those on datasets left out.
+    inner = recipe.get("inner", cast("dict[str, Any]", fitted.fit_report["left_out_scores"])["mean"])
+    prior = scores.prior
+    return {
+        "recipe": options.own_recipe,
+        "ensembler": recipe["ensembler"],
+        "params": params,
+        "n_prompts": len(fitted.voters),
+        "selector": recipe.get("selector", "all"),
+        "prompts": list(fitted.voter_names),
+        "scorers": list(fitted.score_names),
+        "calibrator": recipe.get("calibrator", LEARNED_PRIOR),
+        **decision_metrics(
+            test.labels, scores.p_consistent, scores.decisions, counts=None, documents=None, **options.resampling
+        ),
+        **{f"inner_{name}": inner.get(name) for name in ("log_loss", "balanced_accuracy", "accuracy")},
+        "method": fitted.method,
+        "prior": {
+            "estimate": prior.estimate,
+            "interval": [prior.low, prior.high],
+            "warning": prior.warning,
+        },
+    }
+
+
 def _header(split: HoldOut, settings: LooOptions) -> Row:
     labels = split.test.labels[split.test.labels >= 0]
     names, sizes = np.unique(split.train.datasets.astype(str), return_counts=True)
@@ -352,6 +396,71 @@ CHAINS = pa.schema(
 )
 
 
+def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptions) -> list[list[str]]:
+    """Return the datasets to hold out, each alone or, where they are many, in groups of those held out together.
+
+    Where patterns of votes are many, more datasets than there are groups are. Datasets with common documents are in one
+    group, and siblings where families are held out.
+    """
+    if len(tests) <= (HELD_OUT.folds if model.many_patterns(votes) else HELD_OUT.above):
+        return [[test] for test in tests]
+    matrix = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
+    limit = model.FoldLimit(HELD_OUT.folds, HELD_OUT.folds)
+    folds = model.inner_folds(matrix, model.RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
+    groups: dict[int, list[str]] = {}
+    for name, first in zip(*np.unique(matrix.datasets.astype(str), return_index=True), strict=True):
+        groups.setdefault(int(folds[first]), []).append(str(name))
+    return list(groups.values())
+
+
+def member_fits(split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts) -> model.Fits | None:
+    """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
+    if len(numbered(groups)[0]) < model.MIN_DATASETS:
+        return None
+    return _fitted(_rivals.with_scores(split, scores)[0], groups, options).without()
+
+
+def shared_fits(
+    votes: VoteMatrix,
+    tests: Sequence[str],
+    scores: ScoreTable | None,
+    options: LooOptions,
+    members: Sequence[str] | None = None,
+) -> model.SharedFits | None:
+    """Fit the members that several held-out datasets have in common, or return None where each has its own.
+
+    They have them in common where nothing is left out of the training but the dataset held out: every row is
+    labeled, and no two datasets share a document. `members` are by default those that the options need.
+    """
+    names = votes.dataset_names
+    alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= model.MIN_DATASETS
+    # Answers of grades and scores are mapped by the rows that a fit has, so each has its own members.
+    if alone or scores is not None or (votes.labels < 0).any():
+        return None
+    # Two splits show every dataset that is trained on.
+    if any(set(hold_out(votes, test).train.dataset_names) != set(names) - {test} for test in tests[:2]):
+        return None
+    if len(numbered(model.training_groups(votes))[0]) < len(names):
+        return None
+    return _fitted(votes, votes.datasets, options, members, tests)
+
+
+def _fitted(
+    votes: VoteMatrix,
+    groups: Texts,
+    options: LooOptions,
+    members: Sequence[str] | None = None,
+    targets: Sequence[str] = (),
+) -> model.SharedFits:
+    """Fit members: by default all for a stack or with scores, else those of the best judge with its context."""
+    if members is None and votes.answers is None and options.asked and options.own != model.STACK:
+        members = ["best-judge"]
+    answer_map = None if votes.answers is None else model.AnswerMap.fit(votes)
+    rows, names = model.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
+    seed, run = options.random_state, partial(in_processes, n_jobs=options.n_jobs)
+    return model.fit_shared(rows, names, targets=targets, members=members, random_state=seed, run=run)
+
+
 def run_all(
     settings: LooOptions,
     tests: Sequence[str],
@@ -363,12 +472,12 @@ def run_all(
     """Hold out each of `tests` in turn, or where they are many in groups; what several of them need is fitted once."""
     by_test: dict[str, LooResult] = {}
     step = progress("datasets", len(tests) + 1)
-    groups = _model.held_out_together(votes, tests, settings)
+    groups = held_out_together(votes, tests, settings)
     shared = prompts = None
     # A fit that is shared lacks one dataset; where several are held out together, it has seen the others of the group.
     if len(groups) == len(tests):
-        shared = _model.shared_fits(votes, tests, scores, settings)
-        prompts = None if scores is None else _model.shared_fits(votes, tests, None, settings, ON_VOTES)
+        shared = shared_fits(votes, tests, scores, settings)
+        prompts = None if scores is None else shared_fits(votes, tests, None, settings, ON_VOTES)
     step()
     for together in groups:
         results = leave_datasets_out(
