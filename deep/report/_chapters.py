@@ -1,6 +1,9 @@
-"""The chapters of a report: the headline and what it rests on, the share, reliability, drift, and the panel."""
+"""The chapters of a report, from the headline to the panel, their order, and the report in a run's own folder."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,16 +11,15 @@ import numpy.typing as npt
 
 from deep import datasets, evaluate, model  # by the room: a run of `deep loo` needs nothing of drift and canaries
 from deep._util.checks import Floats, Labels
-from deep._util.files import JsonObject
+from deep._util.files import JsonObject, whole_folder
 from deep._util.names import short_names, shortened
 from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
-from deep.datasets import read_usage
 from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
-from deep.model import LearnedPrior
-from deep.report._page import Chapter, Picture, between, inline_svg, measured_cells
-from deep.report._sources import BY_GIVEN, ReportMaterial, ece_by_dataset, few_values
-from deep.report._verdict import Watch, ours
+from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
+from deep.report._page import Chapter, Page, Picture, between, inline_svg, measured_cells, page_html, study_parts
+from deep.report._sources import BY_GIVEN, ReportMaterial, ece_by_dataset, few_values, read_material
+from deep.report._verdict import Watch, methods_chapter, methods_of, ours, spread_picture, verdict_of, watch_of
 
 SIMULATED = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
@@ -154,7 +156,7 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
         of = "a dataset not known" if material.model.target is None else material.model.target
         interval = between([prior.low, prior.high])
         says.append(f"Expected of {of}: {in_percent(prior.estimate)} % consistent (90 % interval {interval}).")
-        if isinstance(material.model.prior_rule, LearnedPrior):
+        if isinstance(material.model.prior_rule, model.LearnedPrior):
             rows = []
             for name, one in material.model.left_out.items():
                 n = one.ones + one.zeros
@@ -202,7 +204,7 @@ def _how(material: ReportMaterial) -> str:
         return LEARNED
     if material.model is None:
         return BY_VOTES
-    return LEARNED if isinstance(material.model.prior_rule, LearnedPrior) else FIXED
+    return LEARNED if isinstance(material.model.prior_rule, model.LearnedPrior) else FIXED
 
 
 COMPARED = "Differences of the shares of consistent items, by pair of systems"
@@ -338,7 +340,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
             scored.votes,
             material.people,
             failures=material.failures,
-            usage=read_usage(material.tables, scored.votes),
+            usage=datasets.read_usage(material.tables, scored.votes),
             limit=N_WORST,
             n_boot=N_BOOT,
             worth=scored.votes.shape[1] <= MAX_WHOLE,
@@ -407,3 +409,61 @@ def _correlation(
         return table
     figure = evaluate.draw_error_correlation([shortened(name, LONGEST_JUDGE) for name in short], correlations)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])
+
+
+def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
+    """Return the report of some material; of a study that is no hold-out, its own tables and pictures alone."""
+    first = "" if material.study is None else material.study.picture
+    answer, own = (None, []) if material.folder is None else study_parts(material.folder, first)
+    if material.folder is not None and not material.runs:
+        about = [SIMULATED] if material.simulated else []
+        about.append("Texts in this file: only the tables and pictures of the study.")
+        return Page(material.title, about, own, verdict=material.study, spread=answer)
+    if material.study is not None and material.scored is not None:
+        says = [material.study.judged, material.study.suspect, material.study.trust, f"Next: {material.study.then}."]
+        own.insert(0, Chapter("study", "The study beside the run", says, [] if answer is None else [answer]))
+    methods, watch = methods_of(material), watch_of(material)
+    verdict = verdict_of(material, methods, watch)
+    chapters = [
+        headline_chapter(material, methods),
+        reliability_chapter(material),
+        methods_chapter(methods, material.runs, elsewhere=material.is_elsewhere),
+        panel_chapter(material),
+        prior_chapter(material),
+        *([] if material.compared is None else [compare_chapter(material.compared)]),
+        watch_chapter(watch),
+        *own,
+    ]
+    if material.scored is None:
+        says = ["No items: give votes, or a run that stored its scores."]
+        chapters.append(Chapter("items", "Items", says))
+        return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
+    order = order_of(material.scored)
+    rows, items, texts = items_with_texts(material, order, choice)
+    chapter = Chapter("items", "Items", [sample_sentence(len(rows), len(order)), *texts])
+    return Page(material.title, [], [chapter, *chapters], items, verdict, spread_picture(material.scored))
+
+
+REPORT = "report.html"
+"""The name of a run's report in its folder."""
+
+
+@contextmanager
+def reported_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` if nothing goes wrong, with a report of what is in it."""
+    with whole_folder(folder) as scratch:
+        yield scratch
+        material = replace(read_material([scratch]), title=f"Run: {folder.name}")
+        (scratch / REPORT).write_bytes(page_html(page_of(material, TextChoice())))
+
+
+def report_line(folder: Path) -> str:
+    """Return the last line of a study.
+
+    Examples
+    --------
+    >>> from deep.report import report_line
+    >>> print(report_line(Path("runs/fect")))
+    report: open runs/fect/report.html
+    """
+    return f"report: open {(folder / REPORT).as_posix()}"

@@ -11,7 +11,6 @@ from deep._util.files import JsonObject
 from deep._util.names import short_names, shortened
 from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
-from deep.model import Model
 from deep.records import ABSTAIN
 from deep.report._page import Chapter, Picture, Prose, between, inline_svg, measured_cells
 from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vote_share
@@ -171,7 +170,7 @@ def watch_of(material: ReportMaterial) -> Watch:
     return Watch(drift, dict(_canaries(material.model, material.scored)))
 
 
-def _canaries(fitted: Model, scored: ScoredVotes) -> "Iterator[tuple[str, model.Canary | str]]":
+def _canaries(fitted: "model.Model", scored: ScoredVotes) -> "Iterator[tuple[str, model.Canary | str]]":
     for name, rows in evaluate.dataset_rows(scored.votes):
         part = scored.votes.rows(rows)
         if not (part.labels >= 0).any():

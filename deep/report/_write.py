@@ -1,27 +1,23 @@
-"""A report written: of any sources by `deep report`, and of its own folder by every study."""
+"""A report of any sources, as `deep report` writes it and a notebook shows it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from traceback import extract_tb
 
 import numpy.typing as npt
 
-from deep._util.files import check_out, whole_file, whole_folder
+from deep._util.files import check_out, whole_file
 from deep.datasets import LabelsGiven, as_labels, is_paths
 from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
 from deep.model import Model, VotesLike, votes_of
-from deep.report import _chapters
-from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
-from deep.report._page import Chapter, Page, page_html, study_parts
+from deep.report._chapters import REPORT, page_of
+from deep.report._items import TextChoice
+from deep.report._page import page_html
 from deep.report._sources import Known, LabelFiles, ReportMaterial, read_material, score_by, with_systems
-from deep.report._verdict import methods_chapter, methods_of, spread_picture, verdict_of, watch_of
-
-REPORT = "report.html"
-"""The name of a run's report in its folder."""
+from deep.report._verdict import methods_of, verdict_of, watch_of
 
 
 @dataclass(frozen=True)
@@ -201,57 +197,3 @@ def write_report(
     with whole_file(path) as scratch:
         scratch.write_bytes(page)
     return path
-
-
-@contextmanager
-def reported_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `folder` if nothing goes wrong, with a report of what is in it."""
-    with whole_folder(folder) as scratch:
-        yield scratch
-        material = replace(read_material([scratch]), title=f"Run: {folder.name}")
-        (scratch / REPORT).write_bytes(page_html(page_of(material, TextChoice())))
-
-
-def report_line(folder: Path) -> str:
-    """Return the last line of a study.
-
-    Examples
-    --------
-    >>> from deep.report import report_line
-    >>> print(report_line(Path("runs/fect")))
-    report: open runs/fect/report.html
-    """
-    return f"report: open {(folder / REPORT).as_posix()}"
-
-
-def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
-    """Return the report of some material; of a study that is no hold-out, its own tables and pictures alone."""
-    first = "" if material.study is None else material.study.picture
-    answer, own = (None, []) if material.folder is None else study_parts(material.folder, first)
-    if material.folder is not None and not material.runs:
-        about = [_chapters.SIMULATED] if material.simulated else []
-        about.append("Texts in this file: only the tables and pictures of the study.")
-        return Page(material.title, about, own, verdict=material.study, spread=answer)
-    if material.study is not None and material.scored is not None:
-        says = [material.study.judged, material.study.suspect, material.study.trust, f"Next: {material.study.then}."]
-        own.insert(0, Chapter("study", "The study beside the run", says, [] if answer is None else [answer]))
-    methods, watch = methods_of(material), watch_of(material)
-    verdict = verdict_of(material, methods, watch)
-    chapters = [
-        _chapters.headline_chapter(material, methods),
-        _chapters.reliability_chapter(material),
-        methods_chapter(methods, material.runs, elsewhere=material.is_elsewhere),
-        _chapters.panel_chapter(material),
-        _chapters.prior_chapter(material),
-        *([] if material.compared is None else [_chapters.compare_chapter(material.compared)]),
-        _chapters.watch_chapter(watch),
-        *own,
-    ]
-    if material.scored is None:
-        says = ["No items: give votes, or a run that stored its scores."]
-        chapters.append(Chapter("items", "Items", says))
-        return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
-    order = order_of(material.scored)
-    rows, items, texts = items_with_texts(material, order, choice)
-    chapter = Chapter("items", "Items", [sample_sentence(len(rows), len(order)), *texts])
-    return Page(material.title, [], [chapter, *chapters], items, verdict, spread_picture(material.scored))
