@@ -246,7 +246,7 @@ CEILINGS = {
     "calibration": 802,
     "commands": 726,
     "console": 1_104,
-    "datasets": 2_370,
+    "datasets": 2_368,
     "ensembles": 770,
     "evaluate": 2_657,
     "experiments/loo": 1_623,
@@ -258,7 +258,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_519, 14_605, 244
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_517, 14_605, 244
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

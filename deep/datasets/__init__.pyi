@@ -82,3 +82,4 @@ from ._tables import read_costs as read_costs
 from ._tables import read_scores as read_scores
 from ._tables import read_votes as read_votes
 from ._tables import table_columns as table_columns
+from .benchmarks import find_benchmark as find_benchmark

@@ -558,9 +558,7 @@ def benchmark_licences(paths: Sequence[str | Path]) -> dict[str, str]:
     for path in paths:
         record = example_record(path) or {}
         if "benchmark" in record:
-            from deep.datasets.benchmarks import find_benchmark  # which votes of files do without
-
             with suppress(InputError):  # one that this version does not have
-                benchmark, part = find_benchmark(record["benchmark"])
+                benchmark, part = datasets.find_benchmark(record["benchmark"])
                 result |= dict.fromkeys([part] if part else benchmark.datasets or [benchmark.name], benchmark.terms)
     return result

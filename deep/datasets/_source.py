@@ -80,8 +80,8 @@ def file_metadata(path: str | Path) -> JsonObject:
     return metadata if isinstance(metadata, dict) else {}
 
 
+# The files that `deep ask` writes beside a table of votes.
 BESIDE = ("judgments", "reasons", "soft")
-"""The files that `deep ask` writes beside a table of votes."""
 
 
 def file_beside(votes_path: str | Path, kind: str) -> Path:
