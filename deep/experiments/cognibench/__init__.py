@@ -23,7 +23,6 @@ from pathlib import Path
 from deep import console
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
-from deep.experiments.cognibench import _generate
 from deep.experiments.cognibench._turns import Split
 from deep.experiments.tiered import CRITERIA
 
@@ -116,6 +115,37 @@ class _Results:
     """
 
     out: Path = option(Path("runs/cognibench"), "DIR")
+    dry_run: bool = option(False)
+
+
+@dataclass(frozen=True)
+class _Generate:
+    """Options of `deep cognibench generate`.
+
+    Parameters
+    ----------
+    texts : str
+        Rows with a source (CSV, JSONL or Parquet), maybe example_id.
+    turns : int, default=3
+        Messages of the user, and answers.
+    words : int, default=200
+        Most words of an answer.
+    persona : tuple of str
+        Personas that ask, in turn; default: all six.
+    asker : str, optional
+        The LLM that plays the persona; default: the first that answers.
+    out : Path
+        Output .jsonl with one turn per line, which `label` reads.
+    dry_run : bool, default=False
+        Print the most calls it can take, and send nothing.
+    """
+
+    texts: str = option(MISSING, "FILE")
+    turns: int = option(3, "N")
+    words: int = option(200, "N")
+    persona: tuple[str, ...] = option((), "NAME")
+    asker: str | None = option(None, "LLM")
+    out: Path = option(MISSING, "FILE")
     dry_run: bool = option(False)
 
 
@@ -222,7 +252,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
         console.Subcommand("evaluate", "measure methods that find hallucinated sentences", EVALUATE, _evaluate),
-        console.Subcommand.of("generate", _generate),
+        console.Subcommand.of("generate", _generate, console.adder(_Generate, "json", *console.CALL_TOPICS)),
         console.Subcommand.of("label", _label, LABEL),
         console.Subcommand.of("export-sft", _export, EXPORT),
         console.Subcommand.of("curve", _curve, console.adder(_Curve, "json")),
@@ -237,6 +267,21 @@ def _evaluate(args: argparse.Namespace) -> int:
     if not args.llm:
         console.check_nothing_asked(args, "without `llm`", _Judges)
     return evaluate(args)
+
+
+def _generate(args: argparse.Namespace) -> int:
+    """Let LLMs talk about texts, for labeling.
+
+    For instance:
+
+      deep cognibench generate --texts texts.jsonl --llm gpt-4o-mini --out dialogues.jsonl --budget 5
+          three turns about the `source` of each row, each asked for by one of six personas
+      deep cognibench label --data dialogues.jsonl --judge auto --llm gpt-4o-mini --out labeled --budget 5
+          and the sentences of the answers labeled
+    """
+    from deep.experiments.cognibench._runs import generate
+
+    return generate(args)
 
 
 def _label(args: argparse.Namespace) -> int:
