@@ -26,8 +26,8 @@ FILES = [*sorted(path for path in (ROOT / "commands").glob("*.py") if path.name 
 GUESTS = {
     "deep.experiments.printed._import",
     "deep.integrations.doctor",
-    "deep.integrations.engines",
-    "deep.integrations.foreign",
+    "deep.integrations.engines._moments",
+    "deep.integrations.foreign._tools",
     "deep.integrations.forget",
     "deep.integrations.labeling",
     "deep.integrations.pack",
