@@ -5,7 +5,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -65,11 +64,8 @@ def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
             f"`votes` must hold voters besides the rows of the paper's Table 3. Got {votes.voter_names[0]!r} and "
             f"{len(is_rival) - 1} others of that table. Add votes of other prompts, for the ensembles."
         )
-    return _columns(votes, ~is_rival), _columns(votes, is_rival) if is_rival.any() else None
-
-
-def _columns(votes: VoteMatrix, mask: npt.NDArray[np.bool_]) -> VoteMatrix:
-    return votes.judges(np.flatnonzero(mask))
+    rivals = np.flatnonzero(is_rival)
+    return votes.judges(np.flatnonzero(~is_rival)), votes.judges(rivals) if rivals.size else None
 
 
 def with_rivals(run: Run, rivals: VoteMatrix | None, settings: loo.LooOptions) -> Run:
@@ -488,9 +484,7 @@ def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
 ENCODER_FIGURES = {"thresholds": "figure1-optimal-thresholds", "threshold-transfer": "figure2-threshold-transfer"}
 
 
-def paper_figures(
-    encoders: Mapping[str, "Figure"], found: Sequence[loo.LooResult], dataset: str
-) -> dict[str, "Figure"]:
+def paper_figures(encoders: Mapping[str, Figure], found: Sequence[loo.LooResult], dataset: str) -> dict[str, Figure]:
     """Return Figure 4, and those of encoders, of which the paper has the first two, by their file names.
 
     Figure 4 is the paper's example, of the chains that the tables show: LabelModel on nine prompts (or as many as there
@@ -506,7 +500,7 @@ def paper_figures(
     return figures
 
 
-def _reliability(learned: pd.DataFrame, example: loo.LooResult) -> "Figure":
+def _reliability(learned: pd.DataFrame, example: loo.LooResult) -> Figure:
     before, after = (learned.loc[learned["calibrator"] == name, "p"].to_numpy() for name in (UNCALIBRATED, "platt"))
     run, labels = example.results, example.scores["label"].to_numpy(dtype=np.int8)
     title = f"{run['test']}: LabelModel on {learned['size'].iloc[0]} prompts, before and after Platt scaling"

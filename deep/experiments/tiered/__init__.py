@@ -208,7 +208,19 @@ _OUTCOMES = {"grounded": ("grounded", "ungrounded"), "irrefutable": ("irrefutabl
 
 
 @dataclass(frozen=True, kw_only=True)
-class TieredJudge(SentenceJudge):
+class _LevelJudge(SentenceJudge):
+    """A judge that decides at a level, and shows examples of right labels beside wrong ones."""
+
+    level: str = "grounded"
+    contrasts: tuple[Contrast, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.level, CRITERIA, "level")
+        super().__post_init__()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TieredJudge(_LevelJudge):
     """Judges a reply sentence by sentence, in up to four tasks that each label all sentences in one call.
 
     Each sentence is typed irrelevant, factual or cognitive; a factual one is then faithful or invented, and a
@@ -263,13 +275,7 @@ class TieredJudge(SentenceJudge):
     (0, ('invented: It snowed.',))
     """
 
-    level: str = "grounded"
     tiers: bool = True
-    contrasts: tuple[Contrast, ...] | None = None
-
-    def __post_init__(self) -> None:
-        check_choice(self.level, CRITERIA, "level")
-        super().__post_init__()
 
     @property
     def name(self) -> str:
@@ -331,7 +337,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {"type": _wording.LABELS["type"], **_word
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoLabelJudge(SentenceJudge):
+class AutoLabelJudge(_LevelJudge):
     """Labels a reply sentence by sentence as the pipeline of CogniBench-L does: a classifier, then two prompts.
 
     Each sentence is typed factual or cognitive once. One prompt then asks of all sentences whether they are faithful,
@@ -382,13 +388,6 @@ class AutoLabelJudge(SentenceJudge):
     >>> judgment.vote, judgment.evidence
     (0, ('speculative: Skiers will be glad.',))
     """
-
-    level: str = "grounded"
-    contrasts: tuple[Contrast, ...] | None = None
-
-    def __post_init__(self) -> None:
-        check_choice(self.level, CRITERIA, "level")
-        super().__post_init__()
 
     @property
     def name(self) -> str:
