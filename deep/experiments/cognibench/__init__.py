@@ -1,6 +1,6 @@
 """CogniBench: who finds hallucinated sentences, factual and cognitive; tables, figures and training data.
 
-The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
+The same command again asks only the missing questions. Exit status: 0 done, 2 an error, 3 the budget is reached,
 130 interrupted.
 
 For instance:
@@ -10,7 +10,7 @@ For instance:
   deep cognibench --data cognibench --llm gpt-4o-mini --out runs/cognibench --dry-run
       the most calls that the judges of a model can take; nothing is sent
   deep cognibench --data cognibench --llm gpt-4o-mini --threshold 2 3 --ablation --out runs/cognibench
-      Tables 2, 3 and 5 and Figures 5 to 8; again, it asks only what is missing
+      Tables 2, 3 and 5 and Figures 5 to 8; again, it asks only the missing questions
   deep cognibench --data cognibench --encoder models/nli --out runs/cognibench
       an encoder reads every sentence beside its knowledge, as a baseline
 """

@@ -1,6 +1,6 @@
 """FECT: judges of interpretive claims under four prompts and repeated runs.
 
-The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
+The same command again asks only the missing questions. Exit status: 0 done, 2 an error, 3 the budget is reached,
 130 interrupted.
 
 For instance:

@@ -1,6 +1,6 @@
 """PROBE: the builder of the benchmark, the measures of every step of a detector, and training data of both.
 
-The same command again asks only what is missing. Exit status: 0 done, 2 an error, 3 the budget is reached,
+The same command again asks only the missing questions. Exit status: 0 done, 2 an error, 3 the budget is reached,
 130 interrupted.
 
 For instance:
