@@ -28,15 +28,12 @@ from deep._util.files import (
 )
 from deep._util.names import sentence_spans
 from deep.asking import Entry, ProgramId
-from deep.console import check_not_in
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments import study
 from deep.experiments.cognibench import _cognibench_tables as build
 from deep.experiments.cognibench import _methods
-from deep.experiments.cognibench._cognibench_tables import PARTS
-from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
     Answered,
     Turn,
@@ -131,9 +128,9 @@ def curve(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     points = sorted((_point(pair, args.method) for pair in args.points), key=lambda row: row["training chats"])
     for pair in args.points:
-        check_not_in(args.out, Path(pair.partition("=")[2]), "points")
+        console.check_not_in(args.out, Path(pair.partition("=")[2]), "points")
     table = pd.DataFrame(points)
-    fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
+    fits = {part: fit for part in build.PARTS if (fit := _fit(points, part)) is not None}
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
     study.publish(
         args,
@@ -181,7 +178,7 @@ def _measured(run: str, method: str | None) -> JsonObject:
         names = ", ".join(m["method"] for m in methods) or "none"
         raise InputError(f"`method` must be one method of {run!r}: {names}. Got {method!r}.")
     parts = matches[0]["parts"]
-    result = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": matches[0]["macro_f1"]}
+    result = {part: parts[part]["f1"] for part in build.PARTS} | {"macro mean": matches[0]["macro_f1"]}
     if not all(value is None or 0 <= value <= 1 for value in result.values()):
         raise TypeError(result)
     return {"method": matches[0]["method"], **result}
@@ -213,7 +210,7 @@ def label(args: argparse.Namespace) -> int:
     learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
     classify = isinstance(judge, AutoLabelJudge) and learned != "llm"
     kinds = classified(turns, read_turns(learned)) if classify else None
-    (readings,) = ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
+    (readings,) = _methods.ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
     labeled = []
     for turn, reading in zip(turns, readings, strict=True):
         pairs = zip(turn.texts, reading.sentences, strict=True)

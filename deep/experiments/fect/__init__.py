@@ -28,7 +28,6 @@ from deep import console
 from deep._util.columns import plain_frame
 from deep._util.files import check_replaceable, packaged
 from deep._util.options import option
-from deep.console import named
 from deep.exceptions import ExitStatus, InputError, StoppedError
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ add_arguments = console.adder(
 )
 
 
-@named("data")
+@console.named("data")
 def run(args: argparse.Namespace) -> int:
     """Ask, measure, write and report."""
     import pandas as pd
