@@ -262,7 +262,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_534, 14_551, 232
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_534, 14_544, 232
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 
