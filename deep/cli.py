@@ -1,5 +1,6 @@
 """The `deep` command: the table of commands, and, once for all of them, errors, exit statuses and Ctrl-C."""
 
+import ast
 import os
 import signal
 import sys
@@ -8,9 +9,10 @@ from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
+from importlib import import_module, util
 from importlib.metadata import EntryPoint
 from io import FileIO, RawIOBase, TextIOWrapper
+from pathlib import Path
 from threading import Timer
 from typing import Any, cast
 
@@ -42,18 +44,12 @@ GROUPS = {
     },
     "a new dataset": {
         "adapt": ("deep.commands.adapt", "correct a model for one dataset by its votes, and labels if any"),
-        "check": (
-            "deep.commands.check",
-            "test whether a model holds here: by a few labels, or by drift of the votes",
-        ),
+        "check": ("deep.commands.check", "test whether a model holds here: by a few labels, or by drift of the votes"),
         "estimate": ("deep.commands.estimate", "how many items of a dataset are consistent, from votes or with labels"),
         "select": ("deep.commands.select", "decide only where the accuracy reaches your target"),
     },
     "the main job": {
-        "loo": (
-            "deep.experiments.loo",
-            "hold one dataset out and compare P(consistent) with every baseline",
-        ),
+        "loo": ("deep.experiments.loo", "hold one dataset out and compare P(consistent) with every baseline"),
     },
 }
 
@@ -316,10 +312,13 @@ def _load(entry: EntryPoint) -> console.Command:
 def _purpose(entry: EntryPoint) -> str:
     """Return the first line of a command's docstring; where it cannot be used, why."""
     try:
-        # deep's own are whole, and a package of them has its docstring before it loads anything.
-        command = entry_points.load_entry_point(entry) if entry_points.is_own(entry) else _load(entry)
-        return printable(str(command.__doc__).strip().partition("\n")[0])
-    except DeepError as error:
+        source = util.find_spec(entry.module) if entry_points.is_own(entry) else None
+        if source is None or source.origin is None:
+            text = _load(entry).__doc__
+        else:  # deep's own are whole, and to read the sources of all takes less time than to import them
+            text = ast.get_docstring(ast.parse(Path(source.origin).read_bytes()))
+        return printable(str(text).strip().partition("\n")[0])
+    except (DeepError, ImportError) as error:
         return f"cannot be used: {error}"
 
 

@@ -195,6 +195,10 @@ def test_an_exported_function_means_one_thing():
     kinds = (ast.ClassDef, *FUNCTIONS)
     defined = {(path, node.name) for path, tree in trees().items() for node in tree.body if isinstance(node, kinds)}
     places = defaultdict(set)
+    # A door that is code exports what it defines.
+    for path, name in defined:
+        if path.name == "__init__.py" and not name.startswith("_"):
+            places[name].add(str(path))
     for stub in sorted(ROOT.rglob("__init__.pyi")):
         for module, name in re.findall(
             r"^from \.([\w.]+) import (\w+) as", stub.read_text(encoding="utf-8"), re.MULTILINE
@@ -258,7 +262,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_517, 14_605, 244
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_517, 14_544, 229
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

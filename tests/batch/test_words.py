@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from deep.integrations.batch import LOOK_EVERY, _watched
 from deep.integrations.batch._api import LOOKS
-from deep.integrations.batch._command import LOOK_EVERY, _watched
 from deep.llm import EndpointError
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states

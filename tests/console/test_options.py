@@ -147,7 +147,7 @@ def test_python_has_the_options_by_the_same_names_and_defaults():
 NEW = {
     "asking/_options.py": ("    budget: float | None = option(", "    budget : float, optional\n"),
     "experiments/loo/_command.py": ("    all_chains: bool = option(", "    all_chains : bool, default=False\n"),
-    "experiments/paper/_command.py": ("    no_netcal: bool = option(", "    no_netcal : bool, default=False\n"),
+    "experiments/paper/__init__.py": ("    no_netcal: bool = option(", "    no_netcal : bool, default=False\n"),
 }
 """By file a line of code and one of a docstring: before them `patience` is declared, in `AskOptions` and others."""
 

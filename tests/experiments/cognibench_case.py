@@ -2,7 +2,7 @@
 
 import json
 
-from deep.experiments.tiered._tiered_judges import list_text
+from deep.experiments.tiered import list_text
 from tests.prompt_pool.tiered_script import MARKED, REPLY, label_of, task_of
 
 MILL = "The mill opened in 1871."  # 5 words

@@ -9,8 +9,14 @@ import pytest
 from deep.calibration import NETCAL_CLASSES
 from deep.datasets import published_points
 from deep.experiments.paper import kept_out, published_table
-from deep.experiments.paper._paper_tables import methods, paper_tables
-from deep.experiments.paper._show import claims, distances, side_by_side, with_verdicts
+from deep.experiments.paper._paper_tables import (
+    claims,
+    distances,
+    methods,
+    paper_tables,
+    side_by_side,
+    with_verdicts,
+)
 from tests.deep_commands import paper as main
 
 CHEAP = ["--n-boot", "100", "--jobs", "1"]

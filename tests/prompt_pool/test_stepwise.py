@@ -10,12 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deep.asking import load_judge
+from deep.experiments import stepwise
 from deep.experiments.stepwise import (
     Claim,
     DirectJudge,
     Excerpt,
     StepwiseJudge,
-    _stepwise_judge,
     evaluation_question,
     finding_question,
     read_list,
@@ -344,10 +344,10 @@ def test_a_changed_prompt_is_another_version(monkeypatch):
     """And so another column."""
     before = StepwiseJudge().version
     changed = {
-        **_stepwise_judge.prompts(),
-        "find": {**_stepwise_judge.prompts()["find"], "user": "{{source}} {{claim}} Where?"},
+        **stepwise.prompts(),
+        "find": {**stepwise.prompts()["find"], "user": "{{source}} {{claim}} Where?"},
     }
-    monkeypatch.setattr(_stepwise_judge, "prompts", lambda: changed)
+    monkeypatch.setattr(stepwise, "prompts", lambda: changed)
     assert StepwiseJudge().version != before
 
 

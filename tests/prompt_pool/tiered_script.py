@@ -3,7 +3,7 @@
 import re
 from types import SimpleNamespace
 
-from deep.experiments.tiered._tiered_judges import list_text
+from deep.experiments.tiered import list_text
 
 KINDS = {"irrelevant": "irrelevant", "faithful": "factual", "invented": "factual"}
 MET = {"misleading": 0, "speculative": 1, "reliable": 2, "irrefutable": 3}

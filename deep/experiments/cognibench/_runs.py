@@ -1,30 +1,39 @@
-"""Runs of CogniBench: who looks for hallucinated sentences is measured, and a judge's labels become training data."""
+"""Runs of CogniBench: methods are measured, a judge's labels become training data, and LLMs talk about texts."""
 
 import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from deep import console
+from deep._util.checks import check_choice
 from deep._util.columns import plain_frame
-from deep._util.files import JsonObject, check_out, check_replaceable, read_bytes, whole_files, write_json_lines
+from deep._util.files import (
+    JsonObject,
+    check_out,
+    check_replaceable,
+    packaged,
+    read_bytes,
+    whole_file,
+    whole_files,
+    write_json_lines,
+)
 from deep._util.names import sentence_spans
-from deep.console import check_not_in
+from deep.asking import Entry, ProgramId
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments import study
 from deep.experiments.cognibench import _cognibench_tables as build
 from deep.experiments.cognibench import _methods
-from deep.experiments.cognibench._cognibench_tables import PARTS
-from deep.experiments.cognibench._methods import ask_about
 from deep.experiments.cognibench._turns import (
     Answered,
     Turn,
@@ -39,8 +48,11 @@ from deep.experiments.cognibench._turns import (
     turns_of_split,
 )
 from deep.experiments.printed import load_tag_judge
+from deep.experiments.stepwise import fenced_messages
 from deep.experiments.tiered import AutoLabelJudge, SentenceJudge, SentenceVerdict, TieredJudge, load_contrasts
-from deep.records import Example
+from deep.judges import Program, Question
+from deep.prompt_pool import why_unusable
+from deep.records import Example, Reason
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -116,9 +128,9 @@ def curve(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     points = sorted((_point(pair, args.method) for pair in args.points), key=lambda row: row["training chats"])
     for pair in args.points:
-        check_not_in(args.out, Path(pair.partition("=")[2]), "points")
+        console.check_not_in(args.out, Path(pair.partition("=")[2]), "points")
     table = pd.DataFrame(points)
-    fits = {part: fit for part in PARTS if (fit := _fit(points, part)) is not None}
+    fits = {part: fit for part in build.PARTS if (fit := _fit(points, part)) is not None}
     slopes = {part: {"intercept": low, "per_tenfold": slope} for part, (low, slope) in fits.items()}
     study.publish(
         args,
@@ -166,7 +178,7 @@ def _measured(run: str, method: str | None) -> JsonObject:
         names = ", ".join(m["method"] for m in methods) or "none"
         raise InputError(f"`method` must be one method of {run!r}: {names}. Got {method!r}.")
     parts = matches[0]["parts"]
-    result = {part: parts[part]["f1"] for part in PARTS} | {"macro mean": matches[0]["macro_f1"]}
+    result = {part: parts[part]["f1"] for part in build.PARTS} | {"macro mean": matches[0]["macro_f1"]}
     if not all(value is None or 0 <= value <= 1 for value in result.values()):
         raise TypeError(result)
     return {"method": matches[0]["method"], **result}
@@ -198,7 +210,7 @@ def label(args: argparse.Namespace) -> int:
     learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
     classify = isinstance(judge, AutoLabelJudge) and learned != "llm"
     kinds = classified(turns, read_turns(learned)) if classify else None
-    (readings,) = ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
+    (readings,) = _methods.ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
     labeled = []
     for turn, reading in zip(turns, readings, strict=True):
         pairs = zip(turn.texts, reading.sentences, strict=True)
@@ -329,3 +341,120 @@ def _files(
         return {out: answers}
     shuffled = sorted(answers, key=lambda pair: sha256(pair[0].encode()).digest())
     return {out.with_stem(f"{out.stem}-{size}"): shuffled[: int(size)] for size in sizes}
+
+
+def _dialogues() -> JsonObject:
+    return packaged(__package__, "dialogues.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A text, who asks about it, and the LLM that answers."""
+
+    text_id: str
+    text: str
+    persona: str
+    llm: str
+
+    @property
+    def identity(self) -> ProgramId:
+        """Return the name of its program."""
+        return ProgramId(f"cognibench-dialogue/{self.llm}", "cognibench-generated", self.text_id)
+
+
+# Messages of the user and of the LLM in turn, and why they ended before their time.
+Said = tuple[list[str], Reason | None]
+
+
+def dialogue_program(topic: Topic, turns: int, words: int, asker: str) -> Program[Said]:
+    """Ask for the user's messages and the answers to them in turn; what did not come ends the dialogue."""
+    talk: list[str] = []
+    for number in range(2 * turns):
+        (reply,) = yield [_question(topic, talk, turns, asker) if number % 2 == 0 else _answer(topic, talk, words)]
+        reason = why_unusable(reply)
+        message = "" if reply is None else (reply.text or "").strip()
+        if reason or not message:
+            return talk[: number // 2 * 2], reason or "unparsable"
+        talk.append(message)
+    return talk, None
+
+
+def _question(topic: Topic, talk: Sequence[str], turns: int, asker: str) -> Question:
+    prompt, number = _dialogues()["question"], len(talk) // 2 + 1
+    aim = prompt["aims"]["first" if number == 1 else "last" if number == turns else "middle"]
+    persona = _dialogues()["personas"][topic.persona]
+    texts = {"persona": persona, "number": str(number), "turns": str(turns), "aim": aim}
+    parameters = {**prompt["parameters"], "model": asker}
+    messages = fenced_messages(prompt, _material(topic, talk), **texts)
+    return Question(step="user", messages=messages, parameters=parameters)
+
+
+def _answer(topic: Topic, talk: Sequence[str], words: int) -> Question:
+    prompt = _dialogues()["answer"]
+    messages = fenced_messages(prompt, _material(topic, talk), words=str(words))
+    return Question(step="assistant", messages=messages, parameters=prompt["parameters"])
+
+
+def _material(topic: Topic, talk: Sequence[str]) -> dict[str, str]:
+    return {"text": topic.text, "dialogue": _history(talk) or "(nothing yet)"}
+
+
+def _history(talk: Sequence[str]) -> str:
+    """Return messages as the published dialogues have them."""
+    return "\n\n".join(f"<{('user', 'assistant')[i % 2]}> {message}" for i, message in enumerate(talk))
+
+
+def generate(args: argparse.Namespace) -> int:
+    """Run ``deep cognibench generate``."""
+    out, llms = check_out(args.out, [".jsonl"]), console.check_models(args)
+    console.check_least(args, turns=1, words=1)
+    texts = _texts(Path(args.texts))
+    personas = [check_choice(name, sorted(_dialogues()["personas"]), "persona") for name in args.persona]
+    personas = personas or list(_dialogues()["personas"])
+    topics = [Topic(*text, personas[i % len(personas)], llm) for (i, text), llm in product(enumerate(texts), llms)]
+    if args.dry_run:
+        calls = 2 * args.turns * len(topics)
+        sys.stdout.write(f"at most {calls:,} calls for {len(topics):,} dialogues. Nothing was sent\n")
+        return ExitStatus.DONE
+    asker = args.asker or llms[0]
+
+    def programs() -> Iterator[Entry]:
+        for topic in topics:
+            yield topic.identity, topic.llm, dialogue_program(topic, args.turns, args.words, asker)
+
+    values = study.ask_programs(args, programs)
+    rows = [row for topic in topics for row in _rows(topic, values[topic.identity][0], alone=len(llms) == 1)]
+    ended = Counter(reason for _, reason in values.values() if reason)
+    with whole_file(out) as scratch:
+        write_json_lines(scratch, rows)
+    early = "".join(f", {n:,} ended early ({reason})" for reason, n in sorted(ended.items()))
+    line = f"{len(topics):,} dialogues, {len(rows):,} turns{early}: {out}"
+    result = {"dialogues": len(topics), "turns": len(rows), "ended_early": ended, "out": str(out)}
+    console.print_result(result, [line], as_json=args.json)
+    return ExitStatus.DONE
+
+
+def _texts(path: Path) -> list[tuple[str, str]]:
+    """Return the id and the text of each row; the id is its number where it has none."""
+    result: dict[str, str] = {}
+    for number, (where, row) in enumerate(read_rows(path, ("source", "example_id"), param="texts"), start=1):
+        name, text = str(row.get("example_id") or number), row.get("source")
+        if not isinstance(text, str) or not text.strip() or name in result:
+            raise InputError(
+                f"`texts` must have a `source` in each row, and its `example_id`s must be unique. Got "
+                f"{(name if name in result else text)!r} at {where}."
+            )
+        result[name] = text
+    if not result:
+        raise InputError(f"`texts` must have at least one row. Got none in {str(path)!r}.")
+    return list(result.items())
+
+
+def _rows(topic: Topic, talk: Sequence[str], *, alone: bool) -> Iterator[JsonObject]:
+    """Yield the turns of a dialogue as examples, in the form of the published ones."""
+    dialogue = topic.text_id if alone else f"{topic.text_id}/{topic.llm}"
+    for number in range(len(talk) // 2):
+        source = f"{topic.text.strip()}\n\n{_history(talk[: 2 * number + 1])}"
+        identity = {"example_id": f"{dialogue}_{number}", "dataset": "cognibench-generated", "document_id": dialogue}
+        row = {"source": source, "claim": talk[2 * number + 1], **identity}
+        yield {**row, "model": topic.llm, "persona": topic.persona}

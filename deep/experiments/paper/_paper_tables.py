@@ -1,119 +1,24 @@
-"""The DEEP paper's Tables 1 to 6 beside those of a run, in percent; and every figure that it prints."""
+"""The DEEP paper's Tables 1 to 6 beside those of a run: every figure, verdicts, how they are shown, and drawings."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from zlib import crc32
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from matplotlib.figure import Figure
 
-from deep._util.checks import check_choice
-from deep._util.files import JsonObject, packaged
 from deep._util.names import resolve_dataset
-from deep.calibration import NETCAL_CLASSES
+from deep.calibration import NETCAL_CLASSES, plot_reliability
+from deep.console import SIMULATED, plain_tables
 from deep.datasets import published_points
-from deep.evaluate import Row, Run, hold_out
+from deep.evaluate import DatasetVerdict, IntervalRow, Row, Run, draw_intervals, hold_out, markdown
 from deep.exceptions import InputError
-from deep.experiments.loo import LooOptions, published_baselines, vote_baselines
+from deep.experiments import loo
+from deep.experiments.paper import PUBLISHED_TABLES, PublishedFigure, kept_out, printed_methods, published_table
 from deep.judges import parse_voter
+from deep.model import UNCALIBRATED
 from deep.records import VoteMatrix
-
-PUBLISHED_TABLES = ("2", "4", "5")
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
-    """One figure of the paper's Tables 2, 4 and 5.
-
-    Parameters
-    ----------
-    table : {'2', '4', '5'}
-        The number of the table in the paper.
-    dataset : str
-        One of the paper's four, as deep names it: ``aggrefact-xsum``.
-    ensembler : str
-        As deep registers it: ``LGBM``.
-    n_prompts : {3, 5, 9}
-        How many prompts' votes are combined.
-    calibrator : str or None
-        None: before calibration.
-    metric : {'balanced_accuracy', 'ece'}
-        What `value` measures, the same in all of a table.
-    value : float
-        In [0, 1].
-
-    References
-    ----------
-    .. [1] Chandler, Surve and Su (2024). https://arxiv.org/abs/2406.13009
-    """
-
-    table: str
-    dataset: str
-    ensembler: str
-    n_prompts: int
-    calibrator: str | None
-    metric: str
-    value: float
-
-
-@cache
-def published_table(number: str) -> tuple[PublishedFigure, ...]:
-    """Return every figure of one of the paper's large tables.
-
-    Parameters
-    ----------
-    number : {'2', '4', '5'}
-        The number of the table in the paper.
-
-    Returns
-    -------
-    tuple of PublishedFigure
-
-    Notes
-    -----
-    The paper does not say how many prompts Table 5 has; its figures on AggreFact-XSUM are those of Table 4 with three.
-
-    Examples
-    --------
-    >>> from deep.experiments.paper import published_table
-    >>> [len(published_table(number)) for number in ("2", "4", "5")]
-    [192, 84, 280]
-    >>> max(published_table("2"), key=lambda figure: figure.value).value
-    0.7974
-    """
-    table = _tables()[check_choice(number, PUBLISHED_TABLES, "number")]
-    # A method has a row for each value of the outer axis, and in it a cell for each of the inner one.
-    outer, inner = table["axes"]
-    alone = {axis: table[axis][0] for axis in ("dataset", "n_prompts", "calibrator")} | {"metric": table["metric"]}
-    return tuple(
-        PublishedFigure(number, ensembler=method, value=round(value / 100.0, 6), **alone | {outer: row, inner: column})
-        for method, rows in table["methods"].items()
-        for row, values in zip(table[outer], rows, strict=True)
-        for column, value in zip(table[inner], values, strict=True)
-    )
-
-
-def kept_out(figure: PublishedFigure) -> bool:
-    """Return whether the embedded votes were fitted without a printed figure: about half of them are.
-
-    Which, says a checksum of the cell's name. LabelModel and the majority of Table 2 are all fitted, and Table 5
-    repeats cells of Table 4.
-    """
-    cell = figure.dataset, figure.ensembler, figure.n_prompts, figure.calibrator, figure.metric
-    fixed = figure.table == "2" and figure.ensembler in ("LabelModel", "MajorityLabelVoter")
-    return not fixed and bool(crc32("|".join(map(str, cell)).encode()) % 2)
-
-
-def _tables() -> JsonObject:
-    return packaged(__package__, "published_tables.json")
-
-
-def printed_methods(number: str) -> list[str]:
-    """Return the ensemblers of one of the large tables."""
-    return list(_tables()[number]["methods"])
-
 
 PUBLISHED, THIS_RUN = "published", "this run"
 
@@ -159,20 +64,17 @@ def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
             f"`votes` must hold voters besides the rows of the paper's Table 3. Got {votes.voter_names[0]!r} and "
             f"{len(is_rival) - 1} others of that table. Add votes of other prompts, for the ensembles."
         )
-    return _columns(votes, ~is_rival), _columns(votes, is_rival) if is_rival.any() else None
+    rivals = np.flatnonzero(is_rival)
+    return votes.judges(np.flatnonzero(~is_rival)), votes.judges(rivals) if rivals.size else None
 
 
-def _columns(votes: VoteMatrix, mask: npt.NDArray[np.bool_]) -> VoteMatrix:
-    return votes.judges(np.flatnonzero(mask))
-
-
-def with_rivals(run: Run, rivals: VoteMatrix | None, settings: LooOptions) -> Run:
+def with_rivals(run: Run, rivals: VoteMatrix | None, settings: loo.LooOptions) -> Run:
     """Return a run with the rivals' votes on its dataset among the baselines."""
     if rivals is None:
         return run
     split = hold_out(rivals, run["test"])
     options = {"n_boot": settings.n_boot, "random_state": settings.random_state, "n_bins": settings.n_bins}
-    rows = [one.row(split.test.labels, **options) for one in vote_baselines(split) if one.kind == "prompt"]
+    rows = [one.row(split.test.labels, **options) for one in loo.vote_baselines(split) if one.kind == "prompt"]
     return {**run, "baselines": [*run["baselines"], *({**row, "kind": RIVAL} for row in rows)]}
 
 
@@ -239,7 +141,7 @@ def chains(runs: Sequence[Run]) -> Iterator[Row]:
 
 def methods(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 3. As in the paper, the ensemble of each size is chosen on the test labels, which its name states."""
-    for cell in published_baselines():
+    for cell in loo.published_baselines():
         low, high = cell.balanced_accuracy - cell.margin, cell.balanced_accuracy + cell.margin
         yield _row("3", cell.dataset, cell.method, PUBLISHED, cell.balanced_accuracy, low=low, high=high)
     for run in runs:
@@ -339,3 +241,267 @@ def check_labeled(votes: VoteMatrix) -> None:
     for dataset in votes.dataset_names:
         if (votes.labels[votes.datasets == dataset] < 0).any():
             raise InputError(f"`label` must be 0 or 1 in every row. Got a row without a label in dataset {dataset!r}.")
+
+
+# What names a cell of a table.
+CELL = ["table", "dataset", "method", "n_prompts", "calibrator", "metric"]
+
+# Of printed figures, in percent; one in the other tables.
+DECIMALS = {"2": 2}
+
+MET, FITTED, KEPT_OUT, DERIVED = "met", "fitted", "kept out", "derived"
+
+
+def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame:
+    """Return the figures of :func:`paper_tables` with this run's value and a verdict beside each published one.
+
+    Parameters
+    ----------
+    figures : DataFrame
+        As :func:`paper_tables` returns it: published figures and those of this run.
+    votes : str or list of str
+        Where the votes come from.
+
+    Returns
+    -------
+    DataFrame
+        ``ours``: this run's value of the same cell. ``verdict``: 'met' where both differ by no more than the printed
+        figure was rounded, 'off by N' points, or 'not had because' what is missing. ``fit``, of simulated votes:
+        'fitted' where they were sought so that the cell is met, 'kept out' where they were sought without it, 'derived'
+        where it follows from cells of other tables. All empty where the figure is this run's.
+    """
+    ours = figures[figures["origin"] == THIS_RUN].drop_duplicates(CELL).set_index(CELL)["value"]
+    printed = figures["origin"] == PUBLISHED
+    values = ours.reindex(pd.MultiIndex.from_frame(figures.loc[printed, CELL])).to_numpy()
+    result = figures.assign(ours=np.nan, verdict="", fit="")
+    result["ours"] = result["ours"].mask(printed, pd.Series(values, result.index[printed]))
+    datasets = set(figures.loc[figures["origin"] == THIS_RUN, "dataset"])
+    rows = result[printed].to_dict("records")
+    result.loc[printed, "verdict"] = [_verdict(row, there=row["dataset"] in datasets) for row in rows]
+    if votes == SIMULATED:
+        result.loc[printed, "fit"] = [_fit_of(row) for row in rows]
+    return result
+
+
+def _verdict(row: Mapping[Hashable, Any], *, there: bool) -> str:
+    if pd.isna(row["ours"]):
+        return f"not had because {_missing(row) if there else 'this dataset is not among the votes'}"
+    gap, decimals = abs(row["ours"] - row["value"]), DECIMALS.get(row["table"], 1)
+    return MET if gap <= 10.0**-decimals / 2 + 1e-9 else f"off by {gap:.{decimals}f}"
+
+
+def _missing(row: Mapping[Hashable, Any]) -> str:
+    if row["table"] != "3":
+        return "no such judge, ensembler, calibrator or number of judges was run"
+    kind = {cell.method: cell.kind for cell in loo.published_baselines()}[row["method"]]
+    missing = {
+        "encoder": "no --scores were given",
+        "llm": "no votes of this prompt were given",
+        "ensemble": "the paper chose it on test labels: it is the row 'best ensemble', and Table 2",
+    }
+    return missing[kind]
+
+
+def _fit_of(row: Mapping[Hashable, Any]) -> str:
+    """Return whether the embedded votes were fitted to a cell, as to Table 1 and half of 2, 4 and 5."""
+    if row["table"] not in PUBLISHED_TABLES:
+        return FITTED if row["table"] == "1" else DERIVED
+    # A frame holds NaN for no calibrator, whose name decides as well.
+    cell = row["method"], int(row["n_prompts"]), None if pd.isna(row["calibrator"]) else row["calibrator"]
+    figure = PublishedFigure(row["table"], row["dataset"], *cell, row["metric"], row["value"] / 100)
+    return KEPT_OUT if kept_out(figure) else FITTED
+
+
+DISTANCES = "Printed figures and this run's: how many agree, and their mean distance in points"
+CLAIMS = "The paper's statements about its tables, and the results of these votes"
+
+
+def distances(figures: pd.DataFrame) -> pd.DataFrame:
+    """Return how far this run is from the printed cells that it has, by table and by what they were to the votes.
+
+    Parameters
+    ----------
+    figures : DataFrame
+        With verdicts.
+
+    Returns
+    -------
+    DataFrame
+        ``table, fit, cells, met, off, distance, constant``: how many there are, are met and are not; the mean distance
+        in points, and beside it that of a constant, where cells were kept out of the fit: the mean of the printed cells
+        of the table that were not, by dataset and calibrator.
+    """
+    pairs = figures[figures["ours"].notna()].assign(distance=lambda some: (some["ours"] - some["value"]).abs())
+    groups = ["table", "dataset", "calibrator"]
+    constants = figures[figures["fit"] == FITTED].groupby(groups, dropna=False)["value"].mean().rename("constant")
+    pairs = pairs.join(constants, on=groups)
+    pairs["constant"] = (pairs["constant"] - pairs["value"]).abs().where(pairs["fit"] == KEPT_OUT)
+    return (
+        pairs.assign(met=pairs["verdict"] == MET, off=pairs["verdict"] != MET)
+        .groupby(["table", "fit"], as_index=False)
+        .agg(
+            cells=("met", "size"),
+            met=("met", "sum"),
+            off=("off", "sum"),
+            distance=("distance", "mean"),
+            constant=("constant", "mean"),
+        )
+        .round(2)
+    )
+
+
+# The picture of the answer.
+ANSWER = "distance-from-the-printed-figures"
+
+
+def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict:
+    """Return the answer of a run: how many printed figures it meets, of those that its votes were not fitted to."""
+    printed = figures[figures["verdict"] != ""]
+    pairs = printed[printed["ours"].notna() & ~printed["fit"].isin([FITTED, DERIVED])]
+    apart = f", {(pairs['ours'] - pairs['value']).abs().mean():.1f} points apart on average" if len(pairs) else ""
+    agreement = f"{(pairs['verdict'] == MET).sum():,} of {len(pairs):,} printed figures"
+    suspect = f"{agreement} that these votes were not fitted to agree{apart}."
+    trust = "These votes are your own: differences from the paper may come from the judges."
+    if origin == SIMULATED:
+        trust = "These votes are SIMULATED from the paper's own figures; nothing here was measured on an LLM."
+    missing = len(printed) - int(printed["ours"].notna().sum())
+    basis = f"{len(printed):,} printed figures of 6 tables; this run lacks {missing:,} of them."
+    then = "use votes of your own judges on these datasets"
+    return DatasetVerdict(basis, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER)
+
+
+def draw_distance(figures: pd.DataFrame) -> Figure:
+    """Draw by table how far this run's figures are from the printed ones: the mean, and from the least to the most."""
+    printed = figures[(figures["verdict"] != "") & figures["ours"].notna()]
+    gaps = (printed["ours"] - printed["value"]).abs().groupby(printed["table"])
+    rows = [IntervalRow(f"Table {table}", gap.mean(), [gap.min(), gap.max()]) for table, gap in gaps][::-1]
+    return draw_intervals(rows, xlabel="points from the printed figure: mean, lowest and highest", at=0.0)
+
+
+# The ECE in percent that the paper says calibrated ensembles stay under (4.3).
+UNDER = 7.0
+
+
+def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the claims in words about Tables 2 and 4, counted in the printed cells and in this run's.
+
+    Returns
+    -------
+    DataFrame
+        ``claim, printed, of, ours, ours_of``: a count or a mean, and of how many cells.
+    """
+    result = pd.DataFrame(_claims(figures[figures["origin"] == PUBLISHED]), columns=["claim", "printed", "of"])
+    ours = pd.DataFrame(_claims(figures[figures["origin"] == THIS_RUN]), columns=["claim", "ours", "ours_of"])
+    rows = pd.DataFrame([{"dataset": run["test"], **row} for run in runs for row in run["rows"]])
+    table = rows.fillna({"calibrator": UNCALIBRATED}).pivot_table(
+        index=["dataset", "ensembler", "n_prompts"], columns="calibrator", values="balanced_accuracy"
+    )
+    if "platt" in table:
+        # Footnote 9: "ranging from 0% to 0.2%", of the cells of Table 2.
+        moves = 100 * (table["platt"] - table[UNCALIBRATED]).abs()
+        claim = "Table 2: largest move of balanced accuracy by Platt, points"
+        result.loc[len(result)] = [claim, 0.2, None]
+        ours.loc[len(ours)] = [claim, moves.max(), None]
+    both = pd.concat([result.set_index("claim"), ours.set_index("claim")], axis=1)
+    return both.rename_axis("claim").reset_index().astype(dict.fromkeys(["of", "ours_of"], "Int64")).round(1)
+
+
+def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
+    """Yield the words, the count or mean, and of how many cells."""
+    table = some[some["table"] == "2"].pivot_table(index="method", columns=["dataset", "n_prompts"], values="value")
+    if {"LabelModel", "MajorityLabelVoter"} <= set(table.index):
+        learned, majority = table.loc["LabelModel"], table.loc["MajorityLabelVoter"]
+        leads = learned >= table.loc[table.index.isin(printed_methods("2"))].max() - 1e-9
+        above = np.count_nonzero(learned > majority)
+        yield "Table 2: LabelModel leads, alone or shared, columns", float(np.count_nonzero(leads)), len(leads)
+        yield "Table 2: LabelModel is above the majority, columns", float(above), len(leads)
+    cells = some[(some["table"] == "4") & some["method"].isin(printed_methods("4"))]
+    for dataset, of_one in cells.fillna({"calibrator": UNCALIBRATED}).groupby("dataset", sort=False):
+        both = of_one.pivot_table(index=["method", "n_prompts"], columns="calibrator", values="value")
+        if {UNCALIBRATED, "platt"} <= set(both):
+            before, after, n = both[UNCALIBRATED], both["platt"], len(both)
+            yield f"Table 4, {dataset}: Platt lowers ECE, cells", float((after < before).sum()), n
+            yield f"Table 4, {dataset}: ECE after it under {UNDER:g}, cells", float((after < UNDER).sum()), n
+            yield f"Table 4, {dataset}: ECE before it, mean", before.mean(), None
+            yield f"Table 4, {dataset}: ECE after it, mean", after.mean(), None
+
+
+def table_lines(figures: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield the tables as a terminal has them, one dataset after the other, and others by their titles."""
+    rows = figures[(figures["origin"] != NETCAL_ECE) & ~figures["calibrator"].isin(list(NETCAL_CLASSES))]
+    tables = {
+        f"Table {table}, {dataset}: {TABLES[str(table)]} (* the votes were fitted to it)": side_by_side(
+            some, str(table)
+        )
+        for (table, dataset), some in rows.groupby(["table", "dataset"], sort=False)
+    }
+    for title, table in (tables | dict(others)).items():
+        yield from plain_tables("\n".join([title, *markdown(shown(table)), ""]))
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as text, a count with what it is of, and a dash where there is no value."""
+    text = table.astype(object).where(table.notna(), "-").astype(str)
+    for name, n in (("printed", "of"), ("ours", "ours_of")):
+        if n in text:
+            of = " of " + text.pop(n)
+            text[name] = table[name].map(lambda value: "-" if pd.isna(value) else f"{value:g}")
+            text[name] += of.where(of != " of -", "")
+    return text
+
+
+def side_by_side(figures: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Return one table in the paper's layout: a row a method and origin, a column a dataset and what varies.
+
+    A printed figure that the votes were fitted to has a star.
+    """
+    rows = figures[figures["table"] == table].copy()
+    varying = [name for name in ("n_prompts", "calibrator", "metric") if rows[name].nunique(dropna=False) > 1]
+    alone = bool(varying) and rows["dataset"].nunique() == 1
+    words = [_words(rows[name], name) for name in varying]
+    rows["column"] = pd.concat([*([] if alone else [rows["dataset"]]), *words], axis=1).agg(", ".join, axis=1)
+    margin = (rows["high"] - rows["low"]) / 2
+    rows["text"] = rows["value"].map("{:.1f}".format) + margin.map(lambda m: "" if m != m else f" ± {m:.1f}")
+    rows["text"] += np.where(rows["fit"] == FITTED, "*", "")
+    wide = rows.drop_duplicates(["method", "origin", "column"]).pivot(
+        index=["method", "origin"], columns="column", values="text"
+    )
+    there = set(zip(rows["method"], rows["origin"], strict=True))
+    pairs = product(pd.unique(rows["method"]), (PUBLISHED, THIS_RUN, NETCAL_ECE))
+    order = pd.MultiIndex.from_tuples([pair for pair in pairs if pair in there], names=["method", "origin"])
+    ranks = {name: pd.factorize(rows[name], use_na_sentinel=False)[0] for name in ("dataset", *varying)}
+    columns = pd.unique(rows["column"].iloc[np.lexsort(list(ranks.values())[::-1])])
+    wide = wide.reindex(index=order, columns=columns).fillna("")
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def _words(values: "pd.Series[str]", name: str) -> "pd.Series[str]":
+    if name == "n_prompts":
+        return values.map(lambda n: "" if n is pd.NA else str(n))
+    return values.fillna(UNCALIBRATED).str.replace("_", " ")
+
+
+ENCODER_FIGURES = {"thresholds": "figure1-optimal-thresholds", "threshold-transfer": "figure2-threshold-transfer"}
+
+
+def paper_figures(encoders: Mapping[str, Figure], found: Sequence[loo.LooResult], dataset: str) -> dict[str, Figure]:
+    """Return Figure 4, and those of encoders, of which the paper has the first two, by their file names.
+
+    Figure 4 is the paper's example, of the chains that the tables show: LabelModel on nine prompts (or as many as there
+    are), fitted on the other datasets and tested on `dataset`, before and after Platt scaling. There is none where
+    LabelModel was not run.
+    """
+    figures = {ENCODER_FIGURES.get(name, name): figure for name, figure in encoders.items()}
+    example = next(each for each in found if each.results["test"] == dataset)
+    chains = example.chains if example.chains is not None else pd.DataFrame(columns=["ensembler", "size"])
+    learned = chains[chains["ensembler"] == "LabelModel"]
+    if len(learned):
+        figures["figure4-reliability"] = _reliability(learned[learned["size"] == learned["size"].max()], example)
+    return figures
+
+
+def _reliability(learned: pd.DataFrame, example: loo.LooResult) -> Figure:
+    before, after = (learned.loc[learned["calibrator"] == name, "p"].to_numpy() for name in (UNCALIBRATED, "platt"))
+    run, labels = example.results, example.scores["label"].to_numpy(dtype=np.int8)
+    title = f"{run['test']}: LabelModel on {learned['size'].iloc[0]} prompts, before and after Platt scaling"
+    return plot_reliability(labels, before=before, after=after, n_bins=run["settings"]["n_bins"], title=title)

@@ -23,8 +23,6 @@ from deep.exceptions import ExitStatus, InputError
 from deep.experiments import study
 from deep.experiments.printed import PrintedSteps, load_steps, reworded
 from deep.experiments.probe import _content, _probe_measures
-from deep.experiments.probe._content import SPLITS
-from deep.experiments.probe._probe_measures import Measure
 from deep.experiments.probe._records import (
     COMPLEXITIES,
     TASKS,
@@ -323,7 +321,7 @@ def _text(tables: Mapping[str, pd.DataFrame], matcher: _probe_measures.Matcher) 
 def export(args: argparse.Namespace) -> int:
     """Run ``deep probe export-sft``."""
     out, data = check_out(args.out, [".jsonl"]), data_file(args.data, "train")
-    if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in SPLITS)):
+    if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in _content.SPLITS)):
         raise InputError(f"`out` must not overwrite the benchmark. Got {str(out)!r}. Give another name.")
     rows = list(chats(split_samples(args.data, "train")))
     with whole_file(out) as scratch:
@@ -335,7 +333,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 # By model.
-Measures = Mapping[str, Sequence[Measure]]
+Measures = Mapping[str, Sequence[_probe_measures.Measure]]
 
 TITLES = {
     "steps": "Every measure of every step, with its counts",

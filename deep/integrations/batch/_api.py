@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import IO, TYPE_CHECKING, TypeVar
 
+from deep.asking import chunks
 from deep.exceptions import printable
 from deep.integrations.batch import _results as table
 from deep.integrations.batch._results import CONTRADICTS, Batch, BatchLine, BatchSession, FileResults, reply_in
@@ -258,7 +258,7 @@ class BatchRunner(BatchSession):
 
     async def _fill(self, spool: _Spool, stream: Iterator[Request], *, first: bool) -> bool:
         """Write requests to a batch file until it is full; return whether that was all of them."""
-        while chunk := list(islice(stream, CHUNK)):
+        for chunk in chunks(stream, CHUNK):
             lease = await self.ledger.lease(chunk, again=True)
             for request, row in lease.settled if first else ():
                 self.tally.find(request.voter, row)
@@ -385,8 +385,8 @@ class BatchRunner(BatchSession):
             raise EndpointError(f"`batch` was refused: {self.client.redact.line(why)}.")
         with ExitStack() as stack:
             lines = await self._results(batch, state, stack)
-            stream, strange = iter(requests), lines.keys()
-            while chunk := list(islice(stream, CHUNK)):
+            strange = lines.keys()
+            for chunk in chunks(requests, CHUNK):
                 by_key = {request.key: request for request in chunk}
                 await self._enter(batch, lines, by_key, last=last)
                 strange -= by_key.keys()

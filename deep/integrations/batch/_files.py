@@ -12,6 +12,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO
 
+from deep.asking import chunks
 from deep.exceptions import InputError
 from deep.integrations.batch import _results as table
 from deep.integrations.batch._results import (
@@ -30,6 +31,7 @@ SHARD_REQUESTS = 50_000
 SHARD_BYTES = 190 * 1024**2
 """The limits of one file where engines have some."""
 
+# Requests that are looked up in the ledger together.
 CHUNK = 500
 # The ending of a shard that is not complete.
 PART = ".part"
@@ -177,8 +179,6 @@ def _opened(path: Path) -> BinaryIO:
         ) from None
 
 
-LINES_AT_ONCE = 500
-
 CONTRADICTS = "the files have two answers to this request, which contradict each other"
 
 
@@ -231,8 +231,7 @@ class BatchImporter(BatchSession):
 
     async def run(self, requests: Iterable[Request]) -> None:
         """Enter the results of requests, which are read lazily."""
-        stream = iter(requests)
-        while chunk := list(islice(stream, LINES_AT_ONCE)):
+        for chunk in chunks(requests, CHUNK):
             by_key = {request.key: request for request in chunk}
             result = self.results.of(list(by_key))
             now = await self.ledger.call(table.standing_of, keys=list(by_key))

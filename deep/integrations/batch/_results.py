@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple, TypedDict, cast
 
@@ -18,6 +17,7 @@ from sqlalchemy import Connection, case, func, select, update
 
 from deep._util.files import check_regular
 from deep._util.names import is_storable
+from deep.asking import chunks
 from deep.llm import (
     EXPORTS,
     MAKING,
@@ -264,9 +264,9 @@ class FileResults:
         return n, [key for (key,) in first]
 
     def _add(self, number: int) -> None:
-        before, places = self.lines, self._places(number)
+        before = self.lines
         insert = "INSERT OR IGNORE INTO results (key, number, digest, file, at, answered) VALUES (?, ?, ?, ?, ?, ?)"
-        while rows := list(islice(places, AT_ONCE)):
+        for rows in chunks(self._places(number), AT_ONCE):
             with self._index:
                 entered = self._index.executemany(insert, rows).rowcount
             self.lines += len(rows)
@@ -450,8 +450,8 @@ def numbers_in(connection: Connection, batch_id: str, keys: Collection[str]) -> 
 
 def may_be_of(connection: Connection, batch_id: str, keys: Iterable[str]) -> bool:
     """Return whether results may be those of a batch: one is of a request that was in it, or none waits there."""
-    table, rest = schema.requests, iter(keys)
-    while some := list(islice(rest, AT_ONCE)):
+    table = schema.requests
+    for some in chunks(keys, AT_ONCE):
         if connection.execute(select(1).where(table.c.batch == batch_id, table.c.key.in_(some)).limit(1)).first():
             return True
     return not still_in(connection, batch_id)

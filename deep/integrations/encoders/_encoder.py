@@ -1,4 +1,4 @@
-"""Judges made of any network: classifiers of pairs (inference, factual consistency), and sentence embeddings."""
+"""Judges made of any network: classifiers of pairs (inference, consistency, SummaC), and sentence embeddings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
+from scipy.special import softmax
 
 from deep._util.checks import Floats, check_choice
 from deep._util.names import sentence_spans
@@ -22,14 +23,22 @@ from deep.integrations.encoders._encoder_judge import (
     in_windows,
     read_head,
 )
-from deep.integrations.encoders._network import Network, NetworkOptions, load_network, read_settings
+from deep.integrations.encoders._network import (
+    Network,
+    NetworkOptions,
+    State,
+    fingerprint,
+    load_network,
+    read_settings,
+    tensors_in,
+)
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
     import torch
 
 
-SUMMAC_ZS = "summac-zs"
+SUMMAC_CONV, SUMMAC_ZS = "summac-conv", "summac-zs"
 
 
 @dataclass(frozen=True)
@@ -218,6 +227,115 @@ def load_summac(
             f"none. For entailment alone use load_encoder."
         )
     return replace(judge, against=against, threshold=threshold)
+
+
+# Edges of the published bins, percentiles of P(entailment) over many summaries.
+PERCENTILES = (
+    *(0.0, 0.01, 0.02, 0.03, 0.04, 0.07, 0.13, 0.37, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.955, 0.96, 0.965, 0.97),
+    *(0.975, 0.98, 0.985, 0.99, 0.995, 1.0),
+)
+
+# Edges by the number of bins that the convolution has weights for.
+EDGES = {len(PERCENTILES) - 1: PERCENTILES, 50: tuple(np.linspace(0, 1, 51).tolist())}
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The trained part of SummaC-Conv: a weight for each bin of a histogram, and two logits of their mean."""
+
+    bins: tuple[float, ...]
+    bias: float
+    final: tuple[tuple[float, ...], ...]
+    final_bias: tuple[float, ...]
+
+    @classmethod
+    def of(cls, state: State, name: str) -> "Convolution":
+        """Read the published tensors."""
+        try:
+            tensors = [state[key] for key in ("mlp.weight", "mlp.bias", "layer_final.weight", "layer_final.bias")]
+            sizes: list[object] = [tuple(tensor.shape) for tensor in tensors]
+        except (AttributeError, KeyError) as error:
+            sizes = [str(error)]
+        if sizes[1:] != [(1,), (2, 3), (2,)] or sizes[0] not in [(1, size) for size in EDGES]:
+            raise InputError(
+                f"`id_or_path` must hold SummaC's convolution of {' or '.join(map(str, EDGES))} bins of P(entailment). "
+                f"Got {name!r} with {sizes}."
+            )
+        (bins,), (bias,), final, final_bias = (tensor.double().tolist() for tensor in tensors)
+        return cls(tuple(bins), bias, tuple(map(tuple, final)), tuple(final_bias))
+
+    def of_sentence(self, entailment: Floats) -> float:
+        """Return the value of a sentence by its P(entailment) from each sentence of the source."""
+        counts, _ = np.histogram(entailment, bins=EDGES[len(self.bins)])
+        return float(counts @ np.asarray(self.bins)) + self.bias
+
+    def p_consistent(self, values: Floats) -> float:
+        """Return P of the second label from the mean of the sentences' values, which stands three times."""
+        logits = np.asarray(self.final) @ np.full(3, values.mean()) + np.asarray(self.final_bias)
+        return float(softmax(logits)[1])
+
+
+@dataclass(frozen=True)
+class SummaCConvJudge(EncoderJudge):
+    """SummaC with its convolution [1]_; made by :func:`load_summac_conv`.
+
+    References
+    ----------
+    .. [1] Laban et al., TACL 2022. https://arxiv.org/abs/2111.09525
+    """
+
+    convolution: Convolution = field(kw_only=True)
+
+    way = SUMMAC_CONV
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the options of the loader that make this judge again."""
+        shared = {"threshold": self.threshold, "entailment_label": self.head.index}
+        return {**shared, "max_tokens": self.network.max_tokens}
+
+    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+        """Return the sentences of a source; one that stands twice counts twice."""
+        return tuple(source[start:end] for start, end in fitting_spans(source, self.network.count, room))
+
+    def _by_sentence(self, grids: Floats) -> Floats:
+        return np.array([self.convolution.of_sentence(column) for column in grids[..., 0].T])
+
+    def _score(self, by_sentence: Floats) -> float:
+        return self.convolution.p_consistent(by_sentence)
+
+
+def load_summac_conv(
+    folder: str | Path,
+    *,
+    threshold: float = 0.5,
+    entailment_label: str | int | None = None,
+    **options: Unpack[NetworkOptions],
+) -> SummaCConvJudge:
+    """Make SummaC's judge with the convolution that its authors trained.
+
+    Each sentence of the claim has a histogram of P(entailment) over the source's sentences; a weighted sum of it is the
+    sentence's value, and two logits of the values' mean give the score.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the inference model that the convolution was trained on, with its file ``summac_conv*.bin`` beside it.
+    threshold : float, default=0.5
+        In [0, 1]: the vote is 1 where the score is at least this.
+    entailment_label, batch_size, device, max_tokens, model_id
+        As for :func:`load_encoder`.
+
+    Raises
+    ------
+    InputError
+        As for :func:`load_encoder`, or there is no such file, or its tensors are of another size.
+    """
+    plain = load_encoder(folder, chunk_tokens=None, entailment_label=entailment_label, **options)
+    path, state = tensors_in(plain.network.folder, "summac_conv*.safetensors", "summac_conv*.bin")
+    both = f"{plain.network.fingerprint} {fingerprint(plain.network.folder, [path])}"
+    network, convolution = replace(plain.network, fingerprint=both), Convolution.of(state, path.name)
+    return SummaCConvJudge(network, plain.head, threshold=threshold, chunk_tokens=None, convolution=convolution)
 
 
 Sentences = tuple[str, ...]

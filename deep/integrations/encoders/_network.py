@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -318,6 +318,33 @@ def _weights(folder: Path, kind: NetworkKind, origin: str) -> "PreTrainedModel":
     if gaps:
         raise InputError(f"`id_or_path` must hold every weight of the model. Got {origin!r}, which lacks {gaps[0]!r}.")
     return model
+
+
+# Tensors by name, as PyTorch saves them.
+State = dict[str, Any]
+
+
+def tensors_in(folder: Path, *patterns: str) -> tuple[Path, State]:
+    """Return the file of a folder that fits one of the patterns, and its tensors; nothing else in it is run or read."""
+    from safetensors.torch import load_file
+    from torch import load
+
+    path = next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
+    if path is None:
+        raise InputError(
+            f"`id_or_path` must be a folder that holds {' or '.join(patterns)} beside configuration and tokenizer. "
+            f"Got {folder.name!r}, which has none. Put the published file there."
+        )
+    try:
+        if path.suffix == ".safetensors":
+            return path, load_file(path)
+        result = load(path, map_location="cpu", weights_only=True)
+        return path, result.get("state_dict", result)
+    except Exception as error:  # torch raises whatever the damaged file makes it raise
+        raise InputError(
+            f"`id_or_path` must hold only tensors in {path.name}. Got {folder.name!r}: {one_line(error)} Save its "
+            f"tensors as {path.stem}.safetensors."
+        ) from None
 
 
 def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", origin: str) -> None:

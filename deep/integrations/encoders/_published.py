@@ -1,4 +1,4 @@
-"""Judges of published networks, used as their authors do: HHEM, LettuceDetect, MiniCheck; and all judges by name."""
+"""Judges of published networks, used as their authors do: HHEM, MiniCheck, LettuceDetect, AlignScore; all by name."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +13,16 @@ from scipy.special import softmax
 from deep._util.checks import Floats
 from deep.exceptions import InputError
 from deep.integrations.encoders import _network
-from deep.integrations.encoders._encoder import SUMMAC_ZS, load_embedding, load_encoder, load_summac
-from deep.integrations.encoders._encoder_judge import NetworkJudge, PairGrid, PairJudge, TextPair, chunk_spans
-from deep.integrations.encoders._heads import ALIGNSCORE, SUMMAC_CONV, load_alignscore, load_summac_conv
+from deep.integrations.encoders._encoder import (
+    SUMMAC_CONV,
+    SUMMAC_ZS,
+    EncoderJudge,
+    load_embedding,
+    load_encoder,
+    load_summac,
+    load_summac_conv,
+)
+from deep.integrations.encoders._encoder_judge import Head, NetworkJudge, PairGrid, PairJudge, TextPair, chunk_spans
 from deep.records import Judgment
 
 if TYPE_CHECKING:
@@ -346,6 +353,81 @@ def load_lettucedetect(
     network = _network.load_network(id_or_path, "tagger", **options, reads=MOST_TOKENS)
     _check_two_labels(network, "two labels per token, supported and not supported")
     return LettuceDetectJudge(network, threshold)
+
+
+ALIGNSCORE = "alignscore"
+
+# AlignScore's names, of which the first that fits counts, and those of RoBERTa's classifier, which is the same sum.
+RENAMED = {"base_model.pooler.dense.": "classifier.dense.", "tri_layer.": "classifier.out_proj.", "base_model.": ""}
+
+
+def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
+    """Return RoBERTa with AlignScore's head of three classes: pooled state, tanh, one linear layer."""
+    from transformers import RobertaForSequenceClassification
+
+    config, tokenizer = _network.read_parts(folder)
+    path, state = _network.tensors_in(folder, "AlignScore*.safetensors", "AlignScore*.ckpt")
+    config.num_labels = 3
+    try:
+        model = RobertaForSequenceClassification(config)
+        parameters = model.state_dict()
+        weights = {}
+        for name, value in state.items():
+            old = next((old for old in RENAMED if name.startswith(old)), "")
+            weights[(RENAMED[old] or "roberta.") + name.removeprefix(old) if old else name] = value
+        model.load_state_dict({name: weights[name] for name in parameters})
+    except (AttributeError, KeyError, RuntimeError, TypeError) as error:
+        raise InputError(
+            f"`id_or_path` must hold AlignScore's weights and the config.json of their RoBERTa. "
+            f"Got {folder.name!r}: {_network.one_line(error)}"
+        ) from None
+    return model, tokenizer, [path]
+
+
+@dataclass(frozen=True)
+class AlignScoreJudge(EncoderJudge):
+    """AlignScore in its mode nli_sp [1]_; made by :func:`load_alignscore`.
+
+    References
+    ----------
+    .. [1] Zha et al., ACL 2023. https://arxiv.org/abs/2305.16739
+    """
+
+    way = ALIGNSCORE
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the options of the loader that make this judge again."""
+        return {"threshold": self.threshold, "max_tokens": self.network.max_tokens}
+
+
+def load_alignscore(
+    folder: str | Path, *, threshold: float = 0.5, **options: Unpack[_network.NetworkOptions]
+) -> AlignScoreJudge:
+    """Make a judge of AlignScore with its own head of three classes.
+
+    The score is the mean over the claim's sentences of the largest P(aligned) over the source's chunks, which are
+    whole sentences of about 350 tokens.
+
+    Parameters
+    ----------
+    folder : str or Path
+        With ``AlignScore-base.ckpt`` or ``AlignScore-large.ckpt`` (or its tensors as ``.safetensors``), and the
+        configuration and tokenizer of the RoBERTa that it was trained from.
+    threshold : float, default=0.5
+        In [0, 1]: the vote is 1 where the score is at least this.
+    batch_size, device, max_tokens, model_id
+        As for :func:`load_encoder`.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or its tensors are not those of AlignScore on this RoBERTa.
+    MissingDependencyError
+        torch or transformers is not installed.
+    """
+    network = _network.load_network(folder, "classifier", make=_aligner, **options)
+    return AlignScoreJudge(network, Head(0, independent=False), threshold=threshold)
 
 
 ENCODERS: Mapping[str, Callable[..., NetworkJudge]] = {

@@ -1,5 +1,6 @@
 from ._engine_tables import BatchScorer as BatchScorer
 from ._engine_tables import export_table as export_table
+from ._engine_tables import moments_sql as moments_sql
 from ._moments import DatasetMoments as DatasetMoments
 from ._moments import Moments as Moments
 from ._moments import adapt_by_file as adapt_by_file
@@ -9,7 +10,6 @@ from ._moments import moments_of_batch as moments_of_batch
 from ._moments import moments_of_cells as moments_of_cells
 from ._moments import moments_of_files as moments_of_files
 from ._moments import moments_of_votes as moments_of_votes
-from ._moments import moments_sql as moments_sql
 from ._moments import moments_values as moments_values
 from ._moments import read_moments as read_moments
 from ._moments import save_moments as save_moments

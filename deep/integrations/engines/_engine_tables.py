@@ -1,23 +1,24 @@
-"""P in tables of others: Arrow batches scored row by row, as any engine hands them over, and every pattern of votes."""
+"""P in tables of others: Arrow batches scored row by row, every pattern of votes with its P, and SQL to count them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 import deep.model
-from deep._util.checks import AnyVotes, is_votes
-from deep._util.columns import plain_cell
+from deep._util.checks import AnyVotes, Texts, is_votes, shown
+from deep._util.columns import Column, TablePlace, answer_cells, plain_cell, text_cells, vote_cells
 from deep._util.files import whole_file
 from deep._util.names import check_name
 from deep._util.scales import BINARY, Scale
 from deep.exceptions import InputError
-from deep.integrations.engines._moments import BatchColumns, matched_names, quoted
 from deep.model import MAX_TABLE_VOTERS, SCORE_COLUMNS, Model, exported_columns, pattern_grid, schema_of
 from deep.records import ABSTAIN
 
@@ -25,6 +26,62 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     BatchLike = TypeVar("BatchLike", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchColumns:
+    """Columns of an Arrow batch, read and checked as those of a file are.
+
+    Parameters
+    ----------
+    batch : RecordBatch or Table
+        Its columns are read by name, and each name must stand there once.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
+    >>> BatchColumns(batch).votes(["a"]).tolist()
+    [[1], [-1], [0]]
+    """
+
+    batch: "pa.RecordBatch | pa.Table"
+
+    def votes(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
+        """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
+
+        With scales of the columns, answers are places on them.
+
+        Raises
+        ------
+        InputError
+            A column is missing, or a cell is none of these.
+        """
+        empty = np.full(self.batch.num_rows, np.nan) if scales else np.full(self.batch.num_rows, -1, dtype=np.int8)
+        read = partial(answer_cells, scales=scales) if scales else vote_cells
+        columns = [empty if name is None else read(self._column(name, "votes")) for name in names]
+        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
+
+    def names(self, column: str) -> Texts:
+        """Return a column of text, none of it empty."""
+        return text_cells(self._column(column, "batch"), required=True)
+
+    def _column(self, name: str, role: str) -> Column:
+        import pyarrow as pa
+
+        if self.batch.schema.names.count(name) != 1:
+            raise InputError(
+                f"`{role}` must have one column named {shown(name)}. Got {self.batch.schema.names.count(name)} of "
+                f"{len(self.batch.schema.names)} in the batch."
+            )
+        values = self.batch.column(name)
+        whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+        return Column(TablePlace(), name, whole)
+
+
+def matched_names(model: Model, columns: Sequence[str], **matching: bool) -> list[str | None]:
+    """Return the column that stands for each voter; parameters as in :func:`deep.model.match_columns`."""
+    return [None if at is None else columns[at] for at in deep.model.match_columns(model.voters, columns, **matching)]
 
 
 @dataclass(frozen=True)
@@ -126,6 +183,11 @@ class BatchScorer:
     def __reduce__(self) -> tuple[type["BatchScorer"], tuple[object, ...]]:
         """Return the parts that a worker makes the scorer of: no table that it can make itself."""
         return BatchScorer, (self.model, self.streamed, self.allow_mismatch, self.allow_missing)
+
+
+def quoted(name: str) -> str:
+    """Return an identifier in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 # By the type in Arrow.
@@ -283,3 +345,49 @@ def _literal(value: float | str | None) -> str:
     if value is None or isinstance(value, int):
         return "NULL" if value is None else str(value)
     return repr(value) if "e" in repr(value) else f"{value!r}e0"
+
+
+# The column of a table of patterns that says how many rows have each.
+COUNT = "n"
+
+
+def moments_sql(model: Model, *, table: str = "votes") -> str:
+    """Return one SELECT that counts every pattern of votes by dataset, in words that every SQL database knows.
+
+    Parameters
+    ----------
+    model : Model
+        Of votes alone.
+    table : str, default='votes'
+        The table with a column `dataset` and one for each voter: 1, 0, or NULL for no vote.
+
+    Raises
+    ------
+    InputError
+        The model has soft scores, or `table` is no name.
+
+    Examples
+    --------
+    >>> from deep.datasets import simulate_votes
+    >>> from deep.integrations.engines import moments_sql
+    >>> from deep.model import fit
+    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
+    >>> print(moments_sql(model).splitlines()[-1])
+    GROUP BY "dataset", "prompt-1/gpt-4";
+    """
+    if model.score_names:
+        raise InputError(
+            f"`model` must be one of votes alone to be counted in SQL. Got one with soft scores, "
+            f"{model.score_names[0]!r}. Give `deep data moments` the votes and scores, or call `moments_of_batch`."
+        )
+    check_name(table, "table")
+    for name in model.voter_names:
+        check_name(name, "model")
+    columns = ", ".join(['"dataset"', *(quoted(name) for name in model.voter_names)])
+    return (
+        "-- Counts of every pattern of votes, by dataset: what a model needs of a whole dataset before it scores one.\n"
+        "-- Save the result as cells.csv or cells.parquet; tables of parts of the rows do as well. In DuckDB:\n"
+        "--   COPY (this SELECT without its semicolon) TO 'cells.parquet' (FORMAT parquet);\n"
+        "-- Then: deep data moments model.json --cells cells.parquet --out moments.json\n"
+        f'SELECT {columns}, COUNT(*) AS "n"\nFROM {quoted(table)}\nGROUP BY {columns};\n'
+    )

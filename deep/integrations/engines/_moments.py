@@ -1,12 +1,25 @@
-"""Moments of a dataset: all that its context needs, as counts and exact sums that merge in any order."""
+"""Count what a model needs of a whole dataset before it can score one row: parts of it here and there, then merged.
 
+For instance:
+
+  deep data moments model.json --to sql --table votes
+      a SELECT that counts in your database; save its result as cells.csv or cells.parquet
+  deep data moments model.json --cells cells.parquet --out moments.json
+      that result as moments
+  deep data moments model.json --votes part-1.parquet --out part-1.json
+      the moments of one part of the rows, held a piece at a time
+  deep data moments model.json --moments part-1.json part-2.json --out moments.json
+      parts merged, in any order; then `deep adapt model.json --moments moments.json --out mine.json`
+"""
+
+import argparse
 import json
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -15,12 +28,14 @@ import numpy.typing as npt
 
 import deep.model
 from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
-from deep._util.columns import Column, TablePlace, answer_cells, name_cells, score_cells, text_cells, vote_cells
-from deep._util.files import JsonObject, read_bytes
+from deep._util.columns import Column, name_cells, score_cells, vote_cells
+from deep._util.files import JsonObject, check_out, read_bytes, whole_file
 from deep._util.names import check_name
-from deep._util.scales import Scale
+from deep._util.options import option
+from deep.console import MODEL, SCHEMA, adder, print_result
 from deep.datasets import open_all
-from deep.exceptions import InputError
+from deep.exceptions import ExitStatus, InputError
+from deep.integrations.engines._engine_tables import COUNT, BatchColumns, matched_names, moments_sql
 from deep.model import SHIFTS, FixedPrior, Model, ScoreOptions, contexts_of_means
 
 if TYPE_CHECKING:
@@ -34,9 +49,6 @@ HIGH_BITS = 26
 
 MOST_ROWS = 1 << 36
 """Rows added at once: above, a sum of so many numbers of 26 bits would not fit 64."""
-
-# The column of a table of patterns that says how many rows have each.
-COUNT = "n"
 
 # Of rows with one pattern: above, not every whole number is a double.
 LARGEST_COUNT = 1 << 53
@@ -299,11 +311,6 @@ def adapt_by_moments(model: Model, moments: Moments, dataset: str | None = None)
     return replace(model, contexts=contexts, prior_rule=FixedPrior(model.prior_at(contexts)), target=name)
 
 
-def matched_names(model: Model, columns: Sequence[str], **matching: bool) -> list[str | None]:
-    """Return the column that stands for each voter; parameters as in :func:`deep.model.match_columns`."""
-    return [None if at is None else columns[at] for at in deep.model.match_columns(model.voters, columns, **matching)]
-
-
 def _chosen(moments: Moments, dataset: str | None) -> str:
     names = list(moments.datasets)
     if dataset is None and len(names) == 1:
@@ -469,99 +476,85 @@ def _expect(holds: bool, rule: str) -> None:
         raise ValueError(rule)
 
 
-def moments_sql(model: Model, *, table: str = "votes") -> str:
-    """Return one SELECT that counts every pattern of votes by dataset, in words that every SQL database knows.
+@dataclass(frozen=True)
+class _Moments:
+    """Options of the command.
 
     Parameters
     ----------
-    model : Model
-        Of votes alone.
+    cells : tuple of str
+        Tables of patterns with their counts, as by SQL.
+    moments : tuple of str
+        Moments counted before.
+    to : str, optional
+        Print the SQL for counting, and count nothing.
     table : str, default='votes'
-        The table with a column `dataset` and one for each voter: 1, 0, or NULL for no vote.
-
-    Raises
-    ------
-    InputError
-        The model has soft scores, or `table` is no name.
-
-    Examples
-    --------
-    >>> from deep.datasets import simulate_votes
-    >>> from deep.integrations.engines import moments_sql
-    >>> from deep.model import fit
-    >>> model = fit(simulate_votes(0), sizes=[1], ensembler="LogisticRegression", calibrator="platt")
-    >>> print(moments_sql(model).splitlines()[-1])
-    GROUP BY "dataset", "prompt-1/gpt-4";
-    """
-    if model.score_names:
-        raise InputError(
-            f"`model` must be one of votes alone to be counted in SQL. Got one with soft scores, "
-            f"{model.score_names[0]!r}. Give `deep data moments` the votes and scores, or call `moments_of_batch`."
-        )
-    check_name(table, "table")
-    for name in model.voter_names:
-        check_name(name, "model")
-    columns = ", ".join(['"dataset"', *(quoted(name) for name in model.voter_names)])
-    return (
-        "-- Counts of every pattern of votes, by dataset: what a model needs of a whole dataset before it scores one.\n"
-        "-- Save the result as cells.csv or cells.parquet; tables of parts of the rows do as well. In DuckDB:\n"
-        "--   COPY (this SELECT without its semicolon) TO 'cells.parquet' (FORMAT parquet);\n"
-        "-- Then: deep data moments model.json --cells cells.parquet --out moments.json\n"
-        f'SELECT {columns}, COUNT(*) AS "n"\nFROM {quoted(table)}\nGROUP BY {columns};\n'
-    )
-
-
-def quoted(name: str) -> str:
-    """Return an identifier in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-@dataclass(frozen=True, eq=False)
-class BatchColumns:
-    """Columns of an Arrow batch, read and checked as those of a file are.
-
-    Parameters
-    ----------
-    batch : RecordBatch or Table
-        Its columns are read by name, and each name must stand there once.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> batch = pa.record_batch({"a": pa.array([1, None, 0], pa.int8()), "s": [0.5, 0.25, None]})
-    >>> BatchColumns(batch).votes(["a"]).tolist()
-    [[1], [-1], [0]]
+        The table of votes in SQL (default votes).
+    out : Path, optional
+        All together, .json; with --to the SQL, .sql.
     """
 
-    batch: "pa.RecordBatch | pa.Table"
+    cells: tuple[str, ...] = option((), "FILE")
+    moments: tuple[str, ...] = option((), "FILE")
+    to: str | None = option(None, choices=("sql",))
+    table: str = option("votes", "NAME")
+    out: Path | None = option(None, "FILE")
 
-    def votes(self, names: Sequence[str | None], scales: Mapping[str, Scale] = MappingProxyType({})) -> AnyVotes:
-        """Return columns of votes as 1, 0, or -1 where a cell is empty, shape (n_rows, n_names); None: all empty.
 
-        With scales of the columns, answers are places on them.
+add_arguments = adder(
+    *(MODEL, "votes", "scores", _Moments, "allow-mismatch", "allow-missing"),
+    votes={"help": "tables of votes, of whole datasets or parts"},
+)
 
-        Raises
-        ------
-        InputError
-            A column is missing, or a cell is none of these.
-        """
-        empty = np.full(self.batch.num_rows, np.nan) if scales else np.full(self.batch.num_rows, -1, dtype=np.int8)
-        read = partial(answer_cells, scales=scales) if scales else vote_cells
-        columns = [empty if name is None else read(self._column(name, "votes")) for name in names]
-        return np.column_stack(columns) if columns else np.empty((self.batch.num_rows, 0), dtype=np.int8)
 
-    def names(self, column: str) -> Texts:
-        """Return a column of text, none of it empty."""
-        return text_cells(self._column(column, "batch"), required=True)
+def run(args: argparse.Namespace) -> int:
+    """Count, merge, write and report."""
+    inputs = args.votes or args.cells or args.moments
+    if bool(args.to) == bool(inputs):
+        got = "both" if inputs else "none"
+        raise InputError(f"`to`, or `votes`, `cells` or `moments`, must be given. Got {got}.")
+    if args.to:
+        return _write_sql(args)
+    if args.out is None:
+        raise InputError("`out` must be given with `votes`, `cells` or `moments`. Got none.")
+    out, fitted = check_out(args.out, [".json"]), deep.model.load(args.model)
+    options = ScoreOptions(args.allow_mismatch, args.allow_missing)
+    by_path = _read_once(args.moments)
+    result = Moments.empty(fitted).merge(*by_path.values())
+    if args.cells:
+        result = result.merge(moments_of_cells(fitted, args.cells))
+    if args.votes:
+        result = result.merge(moments_of_files(fitted, args.votes, options, args.scores))
+    save_moments(result, out)
+    rows = {name: one.n for name, one in result.datasets.items()}
+    lines = [*_alike(by_path), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
+    print_result(SCHEMA | {"rows": rows, "out": str(out)}, lines, as_json=args.json)
+    return ExitStatus.DONE
 
-    def _column(self, name: str, role: str) -> Column:
-        import pyarrow as pa
 
-        if self.batch.schema.names.count(name) != 1:
-            raise InputError(
-                f"`{role}` must have one column named {shown(name)}. Got {self.batch.schema.names.count(name)} of "
-                f"{len(self.batch.schema.names)} in the batch."
-            )
-        values = self.batch.column(name)
-        whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        return Column(TablePlace(), name, whole)
+def _read_once(paths: Sequence[str]) -> dict[str, Moments]:
+    """Return the moments in files, none of which may be given twice."""
+    places = [Path(path).resolve() for path in paths]
+    twice = next((path for at, path in enumerate(paths) if places[at] in places[:at]), None)
+    if twice is not None:
+        raise InputError(f"`moments` must be different files. Got {twice!r} twice, whose rows would count twice.")
+    return {path: read_moments(path) for path in paths}
+
+
+def _alike(by_path: Mapping[str, Moments]) -> Iterator[str]:
+    """Yield a line on each file that holds what another one does, as a copy would."""
+    paths = list(by_path)
+    for at, path in enumerate(paths):
+        same = next((other for other in paths[:at] if by_path[other] == by_path[path]), None)
+        if same is not None:
+            yield f"{path} holds the same counts as {same}: if the rows are the same, they count twice"
+
+
+def _write_sql(args: argparse.Namespace) -> int:
+    text = moments_sql(deep.model.load(args.model), table=args.table)
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        with whole_file(check_out(args.out, [".sql"])) as scratch:
+            scratch.write_text(text, encoding="utf-8")
+    return ExitStatus.DONE

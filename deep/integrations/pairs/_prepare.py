@@ -18,6 +18,7 @@ from deep._util.columns import write_rows
 from deep._util.files import check_out, whole_file
 from deep._util.options import option
 from deep.exceptions import ExitStatus
+from deep.integrations.pairs import BETTER, ORDERS, both_orders, read_pairs
 
 COLUMNS = ("dataset", "example_id", "document_id", "label", "source", "claim")
 
@@ -46,8 +47,6 @@ add_arguments = console.adder(_Prepare)
 
 def run(args: argparse.Namespace) -> int:
     """Read, write and report."""
-    from deep.integrations.pairs._pairs import BETTER, ORDERS, both_orders, read_pairs
-
     out = check_out(args.out, [".csv"])
     orders = ORDERS if args.orders == "both" else (args.orders,)
     examples = list(both_orders(read_pairs(args.pairs), orders))

@@ -32,7 +32,7 @@ PLACES = [
 NAMING = {
     "evaluate/_verdict.py": "counts decisions, and needs these columns of a table",
     "integrations/committee.py": "has names of its own in records of other tools",
-    "integrations/sequential/_one_by_one.py": "says how some columns differ where not all judges were asked",
+    "integrations/sequential/__init__.py": "says how some columns differ where not all judges were asked",
     "report/_sources.py": "reads the scores of a run, and needs these columns",
 }
 """Files that name several columns and hold no list of them, and why."""

@@ -1,9 +1,0 @@
-from ._one_by_one import COLUMNS as COLUMNS
-from ._one_by_one import OneByOne as OneByOne
-from ._one_by_one import check_sequential as check_sequential
-from ._one_by_one import score_one_by_one as score_one_by_one
-from ._one_by_one import training_lines as training_lines
-from ._one_by_one import training_patterns as training_patterns
-from ._policy import STOP as STOP
-from ._policy import AskingPolicy as AskingPolicy
-from ._policy import Simulation as Simulation
