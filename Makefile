@@ -18,8 +18,8 @@ SIZE ?= full
 CORES := Haswell Nehalem Zen $(shell grep -qs avx512f /proc/cpuinfo && echo SkylakeX)
 NUMBERS := tests/contract tests/calibration tests/ensembles tests/model tests/evaluate tests/features/test_mrmr_values.py \
     tests/features/test_selectors.py tests/experiments/test_loo_command.py tests/experiments/test_loo_model.py
-# One more than the processors: many tests wait, for a server, a clock or a disk.
-IN_PARALLEL := -n $(shell expr $(JOBS) + 1) --dist worksteal
+# Two more than the processors: many tests wait, for a server, a clock or a disk.
+IN_PARALLEL := -n $(shell expr $(JOBS) + 2) --dist worksteal
 
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,7 +35,7 @@ loo-full: $(VENV)/full-installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact --compare-recipes
 
 test: check
-	$(BIN)/python -m slipcover --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow"
+	$(BIN)/python -m slipcover --immediate --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow"
 	$(BIN)/python -m slipcover --merge .coverage.json --out .coverage.json --skip-covered --fail-under 95
 
 test-slow: $(VENV)/test-installed

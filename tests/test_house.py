@@ -258,11 +258,11 @@ CEILINGS = {
     "llm": 3_027,
     "model": 5_222,
     "prompt_pool": 2_098,
-    "report": 1_440,
+    "report": 1_439,
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_517, 14_544, 229
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_516, 14_544, 229
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

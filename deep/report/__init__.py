@@ -22,13 +22,13 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
-class _CallableModule(ModuleType):
-    def __call__(self, *args: Any, **options: Any) -> object:
-        """Return a report for a notebook."""
-        from deep.report._write import report
+def _report(_: ModuleType, *args: Any, **options: Any) -> object:
+    """Return a report for a notebook."""
+    from deep.report._write import report
 
-        return report(*args, **options)
+    return report(*args, **options)
 
 
+# Python looks for `__call__` in the class of what is called, so the module gets a class of its own.
 report = sys.modules[__name__]
-report.__class__ = _CallableModule
+report.__class__ = type("CallableModule", (ModuleType,), {"__call__": _report})
