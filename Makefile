@@ -21,10 +21,12 @@ NUMBERS := tests/contract tests/calibration tests/ensembles tests/model tests/ev
 # Two more than the processors: many tests wait, for a server, a clock or a disk.
 IN_PARALLEL := -n $(shell expr $(JOBS) + 2) --dist worksteal
 
+GUESTS := tests/guests deep/experiments deep/integrations
+
 # Where Python is told to keep no bytecode, each of the many processes of the tests would compile deep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: loo loo-full test test-slow test-all check docs engines integrations local real bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
+.PHONY: loo loo-full test guests test-slow test-all check docs engines integrations local real bare processors dist-check strangers versions fuzz bench mutants screenshots papers peers clean
 
 loo: $(VENV)/installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact
@@ -35,13 +37,17 @@ loo-full: $(VENV)/full-installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact --compare-recipes
 
 test: check
-	$(BIN)/python -m slipcover --immediate --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow"
+	$(BIN)/python -m slipcover --immediate --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow" $(GUESTS:%=--ignore %)
 	$(BIN)/python -m slipcover --merge .coverage.json --out .coverage.json --skip-covered --fail-under 95
+
+# The studies and the integrations, which the core works without, and which nobody waits for who has changed none.
+guests: $(VENV)/test-installed
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not slow" $(GUESTS)
 
 test-slow: $(VENV)/test-installed
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m slow
 
-test-all: test test-slow engines
+test-all: test guests test-slow engines
 
 # mypy in one process: each of its workers must start within three seconds, or it ends with an error of its own.
 check: $(VENV)/test-installed
@@ -59,7 +65,7 @@ docs: $(VENV)/docs-installed
 # skipped. A process for each: what one of these libraries leaves behind, in the environment too, is nothing to the next;
 # sockets and event loops that they leave open are theirs to close.
 integrations: $(VENV)-integrations/installed
-	ls -d deep/integrations tests/integrations/test_*.py | DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 \
+	ls -d deep/integrations tests/guests/integrations/test_*.py | DEEP_INTEGRATIONS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 \
 	    xargs -n 1 -P $(JOBS) $(VENV)-integrations/bin/python -m pytest -q -W ignore::ResourceWarning
 
 # DuckDB, Polars, Spark (which takes Java) and Ray, installed: with each examples/scale gives what `deep score` gives.

@@ -79,6 +79,7 @@ def votes(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_everyday_way_needs_no_extra(votes, tmp_path):
     """Fit, also a chain of which no ensembler is named, score, look, estimate, export; a note says what is left out."""
     mine = pd.read_parquet(votes).query("dataset == 'weather'")
@@ -100,6 +101,7 @@ def test_the_everyday_way_needs_no_extra(votes, tmp_path):
     assert note in (tmp_path / "chain.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_main_job_says_which_ensemblers_it_leaves_out(votes, tmp_path):
     """It shows the other fourteen."""
     quick = ["--sizes", "3", "--calibrator", "platt", "--n-boot", "100", "--jobs", "1", "--out", "run"]

@@ -17,8 +17,8 @@ from deep.asking import TextScorer, find_judges, load_judge
 from deep.cli import COMMANDS, main
 from deep.exceptions import InputError, MissingDependencyError
 from deep.integrations.serve import create_app, serving
+from tests.guests.serve.serving_case import ask
 from tests.scripted_llm import ScriptedLLM
-from tests.serve.serving_case import ask
 
 ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = ROOT / "examples" / "claims.csv"

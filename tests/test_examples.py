@@ -18,7 +18,7 @@ import pytest
 
 from deep.cli import main
 from deep.exceptions import MissingDependencyError
-from tests.serve.truth import CONSISTENT
+from tests.guests.serve.truth import CONSISTENT
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,8 +19,8 @@ from deep.model import DecisionRule, LeftOut
 from deep.report import write_report
 from tests.commands.model_case import frame_of
 from tests.deep_commands import export, fit, score, votes
+from tests.guests.serve.serving_case import ask
 from tests.model.fitted import small_votes
-from tests.serve.serving_case import ask
 
 N = 400
 CHECKS = ["numbers", "entities", "negation"]

@@ -38,7 +38,7 @@ def test_python_that_is_shown_first_runs(capsys, monkeypatch, tmp_path):
 
 
 def test_the_first_commands_of_the_readme_are_commands_of_today():
-    """With options of today; tests/serve/test_flow_browser.py goes their whole way in a browser."""
+    """With options of today; tests/guests/serve/test_flow_browser.py goes their whole way in a browser."""
     (block,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     lines = [shlex.split(line, comments=True) for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)]
     assert [words[:2] for words in lines] == [

@@ -10,9 +10,9 @@ from deep.datasets import read_judgments
 from deep.prompt_pool import POOLS
 from tests.deep_commands import loo
 from tests.deep_commands import votes as main
-from tests.experiments.probe_world import answer as probe
-from tests.experiments.probe_world import article, parts, sentences
 from tests.fault_server import honest_reply
+from tests.guests.experiments.probe_world import answer as probe
+from tests.guests.experiments.probe_world import article, parts, sentences
 from tests.prompt_pool.tiered_script import REPLY
 from tests.prompt_pool.tiered_script import answer as tiered
 from tests.scripted_llm import ScriptedLLM

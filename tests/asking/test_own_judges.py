@@ -19,9 +19,9 @@ from deep.asking._registry import Finder
 from deep.cli import main
 from deep.exceptions import InputError
 from deep.integrations.serve import CheckOptions, create_app, serving
+from tests.guests.serve.serving_case import ask as post
+from tests.guests.serve.serving_case import command
 from tests.scripted_llm import ScriptedLLM
-from tests.serve.serving_case import ask as post
-from tests.serve.serving_case import command
 
 ROOT = Path(__file__).resolve().parents[2]
 

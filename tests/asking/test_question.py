@@ -23,9 +23,9 @@ from deep.integrations.serve import CheckOptions, create_app, serving
 from deep.integrations.serve._checker import served_pair
 from deep.prompt_pool import FewShot, PromptJudge, load_prompt
 from tests.deep_commands import prompts, score, votes
+from tests.guests.serve.served import lexical_model
+from tests.guests.serve.serving_case import ask as post
 from tests.scripted_llm import ScriptedLLM
-from tests.serve.served import lexical_model
-from tests.serve.serving_case import ask as post
 
 SOURCE = "The ferry to Brask leaves at nine. The crossing takes forty minutes."
 QUESTION = "When does the ferry to Brask leave, please tell?"

@@ -15,7 +15,7 @@ from deep.features.lexical import LEXICAL
 from deep.model import load
 from deep.prompt_pool import PromptJudge, load_prompt
 from tests.fault_server import FaultServer
-from tests.integrations.case import model_of
+from tests.guests.integrations.case import model_of
 from tests.llm.calls import KEY
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from deep.integrations.labeling import read_annotations, read_label_log
-from tests.serve.label_case import CLAIMS
+from tests.guests.serve.label_case import CLAIMS
 
 PEOPLE = ("Ann", "Bob", "Çem")
 FOURTH = "Dee"

@@ -16,7 +16,7 @@ import pytest
 from tests.attack.label_round import Round, Zygote
 from tests.datasets.test_label_mend import put
 from tests.deep_commands import votes
-from tests.serve.label_case import CLAIMS
+from tests.guests.serve.label_case import CLAIMS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
 DAY = 86400

@@ -11,7 +11,7 @@ import pytest
 from deep.model import canary, fit, load
 from tests.deep_commands import check as main
 from tests.deep_commands import fit as fit_command
-from tests.experiments.simulated_panel import NEW, simulated, table
+from tests.guests.experiments.simulated_panel import NEW, simulated, table
 
 CHAIN = {"sizes": [5], "ensembler": "LogisticRegression", "calibrator": "platt"}
 

@@ -9,7 +9,7 @@ import pytest
 from deep.datasets import read_votes
 from deep.model import SHARE_METHODS, fit, load, pattern_grid
 from tests.deep_commands import adapt, estimate, export, label_list, score, select
-from tests.experiments.simulated_panel import NEW, simulated, table
+from tests.guests.experiments.simulated_panel import NEW, simulated, table
 
 CHAIN = {"sizes": [5], "ensembler": "LogisticRegression", "calibrator": "platt"}
 

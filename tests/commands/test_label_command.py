@@ -9,7 +9,7 @@ import pytest
 from deep.integrations.labeling import LabelEvent, open_label_log
 from deep.integrations.serve import ServerOptions, serving
 from tests.deep_commands import label, votes
-from tests.serve.label_case import CLAIMS, DATASET
+from tests.guests.serve.label_case import CLAIMS, DATASET
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from deep.cli import main
 from deep.console import check_apart
 from deep.exceptions import InputError
 from deep.experiments.cognibench._cognibench_tables import PARTS
-from tests.experiments.test_probe_measures import samples, write_samples
+from tests.guests.experiments.test_probe_measures import samples, write_samples
 
 WORDS = {
     "adapt": ["{path}.json", "--votes", "v.csv", "--out", "{path}.json"],

@@ -87,7 +87,8 @@ def world(tmp_path_factory):
 RUNNING = [
     page
     for page in PAGES
-    if page.parent.name != "integrations"  # whose libraries are not here: tests/integrations/test_pages.py runs them
+    if page.parent.name
+    != "integrations"  # whose libraries are not here: tests/guests/integrations/test_pages.py runs them
     and any(language in RUN for language, _ in blocks(page))
 ]
 

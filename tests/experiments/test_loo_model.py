@@ -139,7 +139,7 @@ def test_the_commands_fit_and_score_give_the_same(tmp_path, loo, few_ensemblers,
     np.testing.assert_allclose(scored.loc[ours.index], ours, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", ["stack", "stack-with-scores"])
+@pytest.mark.parametrize("case", ["stack", pytest.param("stack-with-scores", marks=pytest.mark.slow)])
 def test_what_is_shared_changes_nothing(tmp_path, shared, case):
     """Held out all in turn or one by one: the same P, bit for bit, though the pairs are fitted once."""
     votes, scores = read(write(tmp_path, case))

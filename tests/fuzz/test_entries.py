@@ -31,10 +31,10 @@ from deep.llm import CallError, History, Ledger, PriceBook, Redactor
 from deep.model import fit
 from tests.fault_server import FaultServer
 from tests.fuzz.test_fuzz import BATCH, CORPUS, assert_one_line, refused_or, spoilt
+from tests.guests.serve.served import lexical_model
+from tests.guests.serve.serving_case import PAIR
 from tests.llm.calls import KEY, PRICES, question, questions, run
 from tests.model.fitted import small_votes
-from tests.serve.served import lexical_model
-from tests.serve.serving_case import PAIR
 
 HUGE = [10**400, -(10**400), 2**63, 1e308, -1, 0, True, None, "", "1", [], {}, "\ud800", "\x00\x1b[31m", [[[]]]]
 

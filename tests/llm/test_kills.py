@@ -16,9 +16,9 @@ import pytest
 import sqlalchemy
 
 from tests.fault_server import FaultServer, digest_of, honest_reply
+from tests.guests.postgresql.test_shared import _terminate, database, ledger, query, server_url  # noqa: F401  fixtures
 from tests.llm.calls import KEY, rows
 from tests.llm.crash import kill_and_resume, write_examples
-from tests.postgresql.test_shared import _terminate, database, ledger, query, server_url  # noqa: F401  fixtures
 from tests.prompt_pool.tiered_script import REPLY
 from tests.prompt_pool.tiered_script import answer as tiered_answer
 

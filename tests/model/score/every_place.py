@@ -32,7 +32,7 @@ from deep.cli import main  # noqa: E402
 from deep.datasets import read_votes  # noqa: E402
 from deep.integrations import engines, sequential, serve  # noqa: E402
 from deep.model import load  # noqa: E402
-from tests.serve.serving_case import PAIR, ROOT, ask  # noqa: E402
+from tests.guests.serve.serving_case import PAIR, ROOT, ask  # noqa: E402
 
 JUDGES = ["coverage", "negation", "numbers", "opposites"]
 VOTES = {"votes": [[1, 0, None, 1], [0, 0, 1, None]]}
