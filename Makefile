@@ -37,7 +37,7 @@ loo-full: $(VENV)/full-installed
 	$(BIN)/python -m deep.experiments.loo --test aggrefact --compare-recipes
 
 test: check
-	$(BIN)/python -m slipcover --immediate --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow" $(GUESTS:%=--ignore %)
+	$(BIN)/python -m slipcover --immediate --omit "deep/integrations/*,deep/experiments/[!l]*" --json --out .coverage.json -m pytest $(IN_PARALLEL) -m "not slow" $(GUESTS:%=--ignore %)
 	$(BIN)/python -m slipcover --merge .coverage.json --out .coverage.json --skip-covered --fail-under 95
 
 # The studies and the integrations, which the core works without, and which nobody waits for who has changed none.
