@@ -34,7 +34,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_I
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE") if hasattr(signal, name)]
 
-MAY_HANG = ("asking", "attack", "llm")
+MAY_HANG = ("asking", "attack", "labeling", "llm")
 """Folders of tests that would hang, and not fail, where an answer is lost on its way."""
 
 HUNG = 900.0

@@ -1,10 +1,8 @@
 """The distribution: its name, its version, and the other package of the same import name."""
 
-import os
 import re
 import subprocess
 import sys
-import textwrap
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -89,35 +87,3 @@ def test_the_conda_recipe_asks_for_what_the_wheel_asks():
     assert [f"{name} = {target}" for name, target in PROJECT["scripts"].items()] == re.findall(
         r"^    - (\S+ = \S+)$", text, re.MULTILINE
     )
-
-
-def test_the_action_runs_the_gate(tmp_path):
-    """The script of action.yml, with the variables that GitHub sets: it installs, tests, and keeps the exit status."""
-    (script,) = re.findall(
-        r"shell: bash\n(?: .*\n)*?        MODEL(?: .*\n|.*\n)*?      run: \|\n((?:        .*\n)+)", ACTION
-    )
-    folder = tmp_path / "temp" / "deep-gate" / "bin"
-    folder.mkdir(parents=True)
-    (folder / "deep").symlink_to(Path(sys.executable).parent / "deep")
-    claims = str(ROOT / "examples" / "claims.csv")
-    for words in (
-        ["votes", claims, "--lexical", "numbers", "negation", "novel-run", "--out", "votes.parquet"],
-        ["fit", "votes.parquet", "--out", "model.json"],
-    ):
-        subprocess.run([sys.executable, "-m", "deep", *words], cwd=tmp_path, check=True, capture_output=True)
-    variables = {
-        "RUNNER_TEMP": str(tmp_path / "temp"),
-        "MODEL": "model.json",
-        "VOTES": "votes.parquet",
-        "LABELS": "",
-        "FOLDER": "gate",
-        "GITHUB_OUTPUT": str(tmp_path / "output"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-    }
-    run = ["bash", "-e", "-o", "pipefail", "-c", textwrap.dedent(script)]
-    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "output").read_text(encoding="utf-8") == "junit=gate/junit.xml\n"
-    assert "passed" in (tmp_path / "summary.md").read_text(encoding="utf-8")
-    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, **variables, "MODEL": "none.json"}, capture_output=True)
-    assert done.returncode == 2

@@ -1,8 +1,13 @@
 """`deep check --gate`: exit status, JUnit as a CI reads it, the summary, and the history with its chart."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+import textwrap
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +18,9 @@ from tests.deep_commands import check
 from tests.model.fitted import QUICK
 
 junitparser = pytest.importorskip("junitparser", reason="junitparser is not installed: pip install '.[test]'")
+
+ROOT = Path(__file__).resolve().parents[3]
+ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
 
 OLD, NEW = "strict@0a1b2c3d/small", "strict@9f8e7d6c/small"
 
@@ -234,3 +242,35 @@ def test_hostile_names_break_no_file(gated, tmp_path):
     assert suite(tmp_path).errors == 1
     rows = [line for line in (tmp_path / "gate" / "summary.md").read_text().splitlines() if line.startswith("| input")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 4 for row in rows)
+
+
+def test_the_action_runs_the_gate(tmp_path):
+    """The script of action.yml, with the variables that GitHub sets: it installs, tests, and keeps the exit status."""
+    (script,) = re.findall(
+        r"shell: bash\n(?: .*\n)*?        MODEL(?: .*\n|.*\n)*?      run: \|\n((?:        .*\n)+)", ACTION
+    )
+    folder = tmp_path / "temp" / "deep-gate" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "deep").symlink_to(Path(sys.executable).parent / "deep")
+    claims = str(ROOT / "examples" / "claims.csv")
+    for words in (
+        ["votes", claims, "--lexical", "numbers", "negation", "novel-run", "--out", "votes.parquet"],
+        ["fit", "votes.parquet", "--out", "model.json"],
+    ):
+        subprocess.run([sys.executable, "-m", "deep", *words], cwd=tmp_path, check=True, capture_output=True)
+    variables = {
+        "RUNNER_TEMP": str(tmp_path / "temp"),
+        "MODEL": "model.json",
+        "VOTES": "votes.parquet",
+        "LABELS": "",
+        "FOLDER": "gate",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    run = ["bash", "-e", "-o", "pipefail", "-c", textwrap.dedent(script)]
+    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output").read_text(encoding="utf-8") == "junit=gate/junit.xml\n"
+    assert "passed" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    done = subprocess.run(run, cwd=tmp_path, env={**os.environ, **variables, "MODEL": "none.json"}, capture_output=True)
+    assert done.returncode == 2

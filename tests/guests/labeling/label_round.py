@@ -44,7 +44,7 @@ class Zygote:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**(environment or os.environ), "PYTHONPATH": str(Path(__file__).parents[2])},
+            env={**(environment or os.environ), "PYTHONPATH": str(Path(__file__).parents[3])},
         )
         self._ask({"votes": str(votes), "examples": str(CLAIMS), "out": str(folder / "warm.csv")})
 

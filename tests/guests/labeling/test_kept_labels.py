@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack.label_round import Round, Zygote
-from tests.datasets.test_label_mend import put
 from tests.deep_commands import votes
+from tests.guests.labeling.label_round import Round, Zygote
+from tests.guests.labeling.test_label_mend import put
 from tests.guests.serve.label_case import CLAIMS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
