@@ -1,5 +1,8 @@
 """Votes on examples, in Python: the same engine, ledger and limits as `deep ask`."""
 
+# Python's help shows the names of types then, and not the module of each.
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace

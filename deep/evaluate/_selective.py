@@ -1,5 +1,8 @@
 """Selective decisions: keep those of the model's rule that are sure enough to be right, and abstain elsewhere."""
 
+# Python's help shows the names of types then, and not all that an `ArrayLike` may be.
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import repeat
@@ -50,9 +53,7 @@ class Selection:
             yield str(dataset), str(item), int(p >= self.threshold) if decided else None, float(p)
 
 
-def select_decisions(
-    model: Model, target: "evaluate.Target", *, accuracy: float = 0.9, delta: float = 0.1
-) -> Selection:
+def select_decisions(model: Model, target: evaluate.Target, *, accuracy: float = 0.9, delta: float = 0.1) -> Selection:
     """Decide where decisions can be expected to be right often enough.
 
     Parameters
@@ -555,7 +556,7 @@ def estimate(
     return pd.DataFrame(cast("list[dict[str, object]]", result["shares"]))
 
 
-def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> "evaluate.Target":
+def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> evaluate.Target:
     """Return votes as one dataset with these labels and no others."""
     result = votes_of(model, votes)
     if len(result.dataset_names) > 1:

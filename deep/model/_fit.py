@@ -1,5 +1,8 @@
 """One fit, from no label to many: the labels given decide how, unless a chain is asked for."""
 
+# Python's help shows the names of types then, and not all that an `ArrayLike` may be.
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -201,7 +204,7 @@ def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
 
     answer_map = None if votes.answers is None else AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
-    if answer_map is not None and votes.answers is not None:
+    if votes.answers is not None and answer_map is not None:
         shares = (answer_map(votes.answers) + 1) / 2
     fitted = fit_unlabeled(
         shares,

@@ -1,5 +1,8 @@
 """The fitted model that scores votes; `deep fit` writes it and `deep score` reads it."""
 
+# Python's help shows the names of types then, and not all that an `ArrayLike` may be.
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -154,7 +157,7 @@ class Model:
         """Return the P from which on an item of a dataset not known is called consistent; `prior` as in `score`."""
         return self.scores_at(self.contexts, prior).threshold
 
-    def deciding(self, decide: str) -> "Model":
+    def deciding(self, decide: str) -> Model:
         """Return the model with another rule of decision.
 
         Parameters
@@ -241,11 +244,11 @@ class Model:
     @overload
     def score_frame(
         self, votes: VotesLike, *, prior: float | None = None, library: Literal["pandas"] = "pandas", **matching: bool
-    ) -> "pd.DataFrame": ...
+    ) -> pd.DataFrame: ...
     @overload
     def score_frame(
         self, votes: VotesLike, *, prior: float | None = None, library: Literal["polars"], **matching: bool
-    ) -> "pl.DataFrame": ...
+    ) -> pl.DataFrame: ...
     def score_frame(
         self, votes: VotesLike, *, prior: float | None = None, library: str = "pandas", **matching: bool
     ) -> object:
@@ -424,7 +427,7 @@ class Model:
         documents: npt.ArrayLike | None = None,
         target: str = "target",
         decide: str | None = None,
-    ) -> "Model":
+    ) -> Model:
         """Return the model of one dataset: contexts and prior are kept, and labels correct P and weigh judges.
 
         Parameters
@@ -480,7 +483,7 @@ class Model:
         rule = self.rule if decide is None else DecisionRule.parse(decide)
         return replace(fresh, rule=rule.learn_on_target(correction.apply(result.p_uniform), labels, target))
 
-    def believing(self, share: "Belief | str | None") -> "Model":
+    def believing(self, share: Belief | str | None) -> Model:
         """Return the model with a 90 % belief about the share of consistent items, as ``"60-80%"``, beside the votes.
 
         Raises
