@@ -27,7 +27,7 @@ from deep._util.odds import expit, logit
 from deep.console import parallel_map, progress_bars
 from deep.datasets import read_votes
 from deep.evaluate import hold_out
-from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of, fit_and_score, measurable
+from deep.experiments.few_datasets import ALL_SIZES, Draw, StudyPanel, draws_of, fit_and_score, measurable
 from deep.experiments.few_datasets import transfer_metrics as measures
 from deep.experiments.loo import Baseline
 from deep.features import distinct_patterns
@@ -53,8 +53,8 @@ WITHIN = {"relevance_prompts": "relevance_methods"}
 """A panel whose items are among those of another."""
 
 MANY_ROWS = 40
-SIZES = (1, 2, 3, ALL)
-TABLE_SIZES = (1, 2, ALL)
+SIZES = (1, 2, 3, ALL_SIZES)
+TABLE_SIZES = (1, 2, ALL_SIZES)
 MORE = {"llm_aggrefact": (4, 6, 10)}
 GRID = tuple(
     AcrossPanels(mean, following, spread, degrees)
@@ -288,7 +288,7 @@ def main() -> None:
     tasks = []
     for i, panel in enumerate(panels):
         sizes = TABLE_SIZES if args.table else (*SIZES, *MORE.get(panel.name, ()))
-        wanted = [k for k in sizes if k == ALL or k < len(panel.votes.dataset_names)]
+        wanted = [k for k in sizes if k == ALL_SIZES or k < len(panel.votes.dataset_names)]
         tasks += [Draw(i, d.k, d.target, d.others) for d in draws_of([panel], wanted, args.draws, 0)]
     with progress_bars() as progress:
         rows = list(parallel_map(args.jobs, progress, "draws")(partial(measure, panels), tasks))

@@ -232,7 +232,7 @@ def printed_cells(dataset: str) -> Iterator[PublishedFigure]:
 def held(counts: dict[str, Counts], dataset: str, number: int, jobs: int) -> tuple[Held, list[PublishedFigure]]:
     """Return a dataset with what its cells and the paper's words ask for, and the cells."""
     # As `simulate_votes(0)` gives them, in the same order.
-    votes = simulated.votes_of({name: (PATTERNS, result) for name, result in counts.items()}, 0)
+    votes = simulated.draw_votes({name: (PATTERNS, result) for name, result in counts.items()}, 0)
     tables = tables_of(votes, dataset, jobs)
     chains = {key: i for i, key in enumerate(tables)}
     cells = [f for f in printed_cells(dataset) if (f.ensembler, f.n_prompts, f.calibrator) in chains]

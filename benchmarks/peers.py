@@ -490,14 +490,14 @@ def of_p(size: Mapping[str, Any], jobs: int) -> Found:
     """Return ECE, log loss and balanced accuracy on a dataset without labels, of deep and of what scikit-learn does."""
     from few_datasets import MEASURES, measurable, measure
 
-    from deep.experiments.few_datasets import ALL, Draw, StudyPanel, draws_of
+    from deep.experiments.few_datasets import ALL_SIZES, Draw, StudyPanel, draws_of
 
     panels = [StudyPanel(name, measurable(votes)[0]) for name, votes in panels_of(size).items()]
     tasks = [
         Draw(i, d.k, d.target, d.others)
         for i, panel in enumerate(panels)
-        for d in draws_of([panel], [1, 2, 3, ALL][: max(2, len(panel.votes.dataset_names) - 1)], size["fits"], 0)
-        if d.k == ALL or d.k < len(panel.votes.dataset_names)
+        for d in draws_of([panel], [1, 2, 3, ALL_SIZES][: max(2, len(panel.votes.dataset_names) - 1)], size["fits"], 0)
+        if d.k == ALL_SIZES or d.k < len(panel.votes.dataset_names)
     ]
     result: Found = {}
     for row in spread(partial(measure, panels), tasks, jobs, "fits"):

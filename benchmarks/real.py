@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from deep.cli import main as run_deep
-from deep.datasets.benchmarks import homes
+from deep.datasets.benchmarks import benchmark_roots
 
 COLUMNS = ["dataset", "item_id", "label", "document_id", "source", "claim"]
 
@@ -41,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=100, help="pairs a dataset, of which there are ten")
     parser.add_argument("--out", type=Path, default=Path("build/real"), help="where each model has a folder")
     args, judges = parser.parse_known_args(argv)
-    home = next((home for home in homes() if (home / "summedits" / "texts.csv.gz").is_file()), None)
+    home = next((home for home in benchmark_roots() if (home / "summedits" / "texts.csv.gz").is_file()), None)
     if home is None:
-        looked = " or ".join(map(str, homes()))
+        looked = " or ".join(map(str, benchmark_roots()))
         parser.error(f"no summedits/texts.csv.gz in {looked}. Set DEEP_DATA_HOME to the folder that has it.")
     folder = args.out / re.sub(r"[^\w.-]+", "-", args.model)
     folder.mkdir(parents=True, exist_ok=True)

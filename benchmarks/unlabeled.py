@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from deep import VoteMatrix
-from deep._util.odds import at_prior, expit
+from deep._util.odds import expit, shift_prior
 from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene, LabelModel, MajorityLabelVoter
@@ -55,7 +55,7 @@ def unlabeled(votes: np.ndarray) -> np.ndarray:
 
 def p_of(found: Unlabeled, votes: np.ndarray) -> np.ndarray:
     """Return P of rows at the estimated prior."""
-    return at_prior(expit(found.linear.log_odds(votes)), found.prior.estimate)
+    return shift_prior(expit(found.linear.log_odds(votes)), found.prior.estimate)
 
 
 RIVALS = {
@@ -184,7 +184,9 @@ def ends(folder: Path) -> None:
             z = fitted.linear.log_odds(votes)
             order, tenth = np.argsort(z, kind="stable"), max(round(len(y) / 10), 1)
             share = ((votes == 1).sum(axis=1) / np.maximum(cast, 1))[cast > 0].mean()
-            p = [at_prior(expit(z), prior) for prior in (fitted.prior.estimate, np.clip(share, 0.02, 0.98), y.mean())]
+            p = [
+                shift_prior(expit(z), prior) for prior in (fitted.prior.estimate, np.clip(share, 0.02, 0.98), y.mean())
+            ]
             losses = [-np.log(np.clip(np.where(y == 1, one, 1 - one), 1e-6, 1)).mean() for one in p]
             result.append([1 - y[order[:tenth]].mean(), 1 - y.mean(), y[order[-tenth:]].mean(), y.mean(), *losses])
         name = "crowd/ZC" if path in CROWDS else path.partition("/")[0] if path in (*WRENCH, *SPADE) else path

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deep._util import checks
 from deep._util.checks import Floats, Labels, Mask, Positions, Texts, Votes, Weights
-from deep._util.odds import DECISION, P_MIN
+from deep._util.odds import DECISION_P, P_MIN
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -171,7 +171,7 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return 1 where P(consistent) >= 0.5, else 0, shape (n_examples,)."""
-        return (self.predict_proba(X)[:, 1] >= DECISION).astype(np.int64)
+        return (self.predict_proba(X)[:, 1] >= DECISION_P).astype(np.int64)
 
 
 class StagedEnsembler(BaseEnsembler):

@@ -77,8 +77,8 @@ def help_text() -> str:
     groups = {title: {name: purpose for name, (_, purpose) in group.items()} for title, group in GROUPS.items()}
     others = _other_commands()
     for name, entry in sorted(others.usable.items()):
-        title = "pages, servers and studies" if entry_points.is_own(entry) else "other packages"
-        groups.setdefault(title, {})[name] = _purpose(entry)
+        title = "pages, servers and studies" if entry_points.is_own_entry(entry) else "other packages"
+        groups.setdefault(title, {})[name] = _command_purpose(entry)
     width = max(len(name) for group in groups.values() for name in group)
     lines = [
         line
@@ -118,27 +118,27 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
     # Before anything may write: a stream that is closed would end in a traceback about itself.
     _open_streams()
     try:
-        with _interrupts_heard(), warnings.catch_warnings():
+        with _interrupts_enabled(), warnings.catch_warnings():
             # Python shows a warning once a place; one of deep's speaks of the data, and another file needs it again.
             warnings.simplefilter("always", DeepWarning)
             warnings.showwarning = partial(_show_warning, set())
             try:
-                return _main(list(sys.argv[1:] if argv is None else argv), command)
+                return _run_words(list(sys.argv[1:] if argv is None else argv), command)
             finally:
                 sys.stdout.flush()
     except DeepError as error:
-        return _failed(f"error: {error}", ExitStatus.ERROR)
+        return _fail(f"error: {error}", ExitStatus.ERROR)
     except StoppedError as stop:
-        return _failed(str(stop), stop.status)
+        return _fail(str(stop), stop.status)
     except KeyboardInterrupt:
-        return _failed("interrupted; nothing was written", ExitStatus.INTERRUPTED)
+        return _fail("interrupted; nothing was written", ExitStatus.INTERRUPTED)
     except ImportError as error:
         if not entry_points.is_missing_part(error):
             raise
-        lack = f"error: `COMMAND` must have all its parts installed. Got: {error}. {entry_points.INSTALL}"
-        return _failed(lack, ExitStatus.ERROR)
+        lack = f"error: `COMMAND` must have all its parts installed. Got: {error}. {entry_points.INSTALL_TIP}"
+        return _fail(lack, ExitStatus.ERROR)
     except MemoryError:
-        return _failed("error: memory must be enough for the input. Got too little. Split it.", ExitStatus.ERROR)
+        return _fail("error: memory must be enough for the input. Got too little. Split it.", ExitStatus.ERROR)
     except BrokenPipeError:
         _drop_output()
         return ExitStatus.CLOSED_PIPE
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None, *, command: str | None = None) -> in
         _drop_output()
         subject = "output" if error.filename is None else repr(str(error.filename))
         why = error.strerror or str(error).partition("\n")[0]
-        return _failed(f"error: {subject} must be usable. Got: {why}. Make room or choose another.", ExitStatus.ERROR)
+        return _fail(f"error: {subject} must be usable. Got: {why}. Make room or choose another.", ExitStatus.ERROR)
 
 
 def _show_warning(texts: set[str], message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
@@ -159,10 +159,10 @@ def _show_warning(texts: set[str], message: Warning | str, category: type[Warnin
     texts.add(text)
 
 
-def _main(words: list[str], command: str | None) -> int:
+def _run_words(words: list[str], command: str | None) -> int:
     if command is None:
         if not words or words[0] in ("-h", "--help"):
-            sys.stdout.write(console.fitted(help_text()))
+            sys.stdout.write(console.fit_to_terminal(help_text()))
             return ExitStatus.DONE
         command = words.pop(0)
     command = ALIASES.get(command, command)
@@ -178,18 +178,18 @@ def _main(words: list[str], command: str | None) -> int:
     for old in (command, " ".join([command, *words[:1]])):
         if old in RENAMED:
             raise InputError(f"`COMMAND` must be a current name. Got {old!r}. Say `deep {RENAMED[old]}` instead.")
-    parts = entry_points.find_entry_points(entry_points.SUBCOMMAND).usable
+    parts = entry_points.find_entry_points(entry_points.SUBCOMMAND_GROUP).usable
     # A part that was asked for and cannot be loaded is an error; the others are left out of the help.
     if words and f"{command}.{words[0]}" in parts:
-        _load(parts[f"{command}.{words[0]}"])
-    invocation = command_parser(command).asked(words)
-    with console.spoken(invocation), console.recorded(invocation):
+        _load_command(parts[f"{command}.{words[0]}"])
+    invocation = command_parser(command).parse_command(words)
+    with console.notes_on_stderr(invocation), console.run_file_written(invocation):
         dataset, scales = (getattr(invocation.args, name, None) for name in ("dataset", "scale"))
         if dataset is None and not scales:
             return _command(command).run(invocation.args) or ExitStatus.DONE
-        from deep._util.frames import rows_under
+        from deep._util.frames import table_defaults
 
-        with rows_under(dataset, scales or ()):
+        with table_defaults(dataset, scales or ()):
             return _command(command).run(invocation.args) or ExitStatus.DONE
 
 
@@ -228,7 +228,7 @@ def _open_streams() -> None:
         sys.stderr = TextIOWrapper(raw, sys.stderr.encoding, sys.stderr.errors, line_buffering=True, write_through=True)
 
 
-def _failed(line: str, status: int) -> int:
+def _fail(line: str, status: int) -> int:
     sys.stderr.write(f"{line}\n")
     return status
 
@@ -247,23 +247,23 @@ def command_parser(name: str) -> console.CommandParser:
     command = _command(name)
     description, examples = console.help_of(command)
     parser = console.CommandParser(
-        prog=f"deep {name}", description=description, epilog=examples, parts=list(_parts(name))
+        prog=f"deep {name}", description=description, epilog=examples, parts=list(_entry_subcommands(name))
     )
     command.add_arguments(parser)
     console.add_config(parser)
     return parser
 
 
-def _parts(name: str) -> Iterator[console.Subcommand]:
+def _entry_subcommands(name: str) -> Iterator[console.Subcommand]:
     """Yield a command's sub-commands that entry points name: `panel.sequential` is `sequential` of `panel`.
 
     One that cannot be used is left out here, and says why when it is asked for by name: it costs no other its help.
     """
-    for path, entry in sorted(entry_points.find_entry_points(entry_points.SUBCOMMAND).usable.items()):
+    for path, entry in sorted(entry_points.find_entry_points(entry_points.SUBCOMMAND_GROUP).usable.items()):
         command, _, part = path.partition(".")
         if command == name:
             with suppress(DeepError):
-                yield console.Subcommand.of(part, _load(entry))
+                yield console.Subcommand.of(part, _load_command(entry))
 
 
 def _command(name: str) -> console.Command:
@@ -274,47 +274,47 @@ def _command(name: str) -> console.Command:
     if name not in others.usable:
         names = sorted([*COMMANDS, *others.usable])
         why = others.refused.get(name, repr(name))
-        own = any(map(entry_points.is_own, others.usable.values()))
-        remedy = console.did_you_mean(name, names) if own else f" Some are not installed. {entry_points.INSTALL}"
+        own = any(map(entry_points.is_own_entry, others.usable.values()))
+        remedy = console.did_you_mean(name, names) if own else f" Some are not installed. {entry_points.INSTALL_TIP}"
         raise InputError(f"`COMMAND` must be one of {', '.join(names)}. Got {why}.{remedy}")
-    return _load(others.usable[name])
+    return _load_command(others.usable[name])
 
 
 def _other_commands() -> entry_points.FoundEntryPoints:
-    return entry_points.find_entry_points(entry_points.COMMAND, {*COMMANDS, *ALIASES, *RENAMED})
+    return entry_points.find_entry_points(entry_points.COMMAND_GROUP, {*COMMANDS, *ALIASES, *RENAMED})
 
 
 def _refused_judges() -> list[str]:
     """Return a line for each judge of another package that has a name of deep's or of another's."""
-    result = entry_points.find_entry_points(entry_points.JUDGE)
-    if result.refused or not all(map(entry_points.is_own, result.usable.values())):
+    result = entry_points.find_entry_points(entry_points.JUDGE_GROUP)
+    if result.refused or not all(map(entry_points.is_own_entry, result.usable.values())):
         from deep.asking import judge_entries  # knows the names of prompts and checks too, and takes time to load
 
         result = judge_entries()
     return list(result.refused.values())
 
 
-def _load(entry: EntryPoint) -> console.Command:
+def _load_command(entry: EntryPoint) -> console.Command:
     command = entry_points.load_entry_point(entry)
     try:
         is_command = all(callable(getattr(command, name, None)) for name in ("add_arguments", "run"))
     except ImportError as error:  # a lazy package loads its parts only now
         if not entry_points.is_missing_part(error):
             raise
-        raise entry_points.unusable(entry, str(error)) from error
+        raise entry_points.entry_error(entry, str(error)) from error
     if not is_command:
-        raise entry_points.unusable(entry, "a command has the functions add_arguments and run")
+        raise entry_points.entry_error(entry, "a command has the functions add_arguments and run")
     if not getattr(command, "__doc__", None):
-        raise entry_points.unusable(entry, "a command has a docstring, which is its help")
+        raise entry_points.entry_error(entry, "a command has a docstring, which is its help")
     return cast("console.Command", command)
 
 
-def _purpose(entry: EntryPoint) -> str:
+def _command_purpose(entry: EntryPoint) -> str:
     """Return the first line of a command's docstring; where it cannot be used, why."""
     try:
-        source = util.find_spec(entry.module) if entry_points.is_own(entry) else None
+        source = util.find_spec(entry.module) if entry_points.is_own_entry(entry) else None
         if source is None or source.origin is None:
-            text = _load(entry).__doc__
+            text = _load_command(entry).__doc__
         else:  # deep's own are whole, and to read the sources of all takes less time than to import them
             text = ast.get_docstring(ast.parse(Path(source.origin).read_bytes()))
         return printable(str(text).strip().partition("\n")[0])
@@ -329,7 +329,7 @@ def _interrupt_again() -> None:
 
 
 @contextmanager
-def _interrupts_heard() -> Iterator[None]:
+def _interrupts_enabled() -> Iterator[None]:
     """Raise Ctrl-C again where Python drops it.
 
     In a callback, of which importing has many, an exception is printed and no more. SIGTERM and a lost terminal end

@@ -16,21 +16,21 @@ from deep._util.checks import (
     Labels,
     Texts,
     Votes,
-    as_numbers,
+    as_floats,
     check_consistent_length,
     check_kind,
     check_labels,
     check_votes,
 )
-from deep._util.frames import Frame, FrameVotes, Layout, frame_of
+from deep._util.frames import Frame, FrameVotes, Layout, votes_to_frame
 from deep._util.join import read_frame
-from deep._util.names import check_name, check_twins, family_of, html_table, listed, plain_form
+from deep._util.names import check_lookalikes, check_name, family_of, html_table, listed, visible_form
 from deep._util.scales import (
     BINARY,
     Scale,
     answer_columns,
+    infer_scales,
     numbers_of_votes,
-    recognise,
     scale_sentence,
     scales_of,
 )
@@ -318,7 +318,7 @@ class VoteMatrix:
         for param, names in groups.items():
             for name in names:
                 check_name(name, param)
-            check_twins(names, param)
+            check_lookalikes(names, param)
         self._check_unique()
 
     def _check_unique(self) -> None:
@@ -333,9 +333,9 @@ class VoteMatrix:
         if pair is not None:
             raise InputError(f"`item_ids` must be unique within a dataset. Got {pair[1]!r} twice in {pair[0]!r}.")
         # Only ids with an odd character can look like another: nearly all tables skip the comparison.
-        if any(plain_form(name) != name for name in self.item_ids):
+        if any(visible_form(name) != name for name in self.item_ids):
             for dataset in self.dataset_names:
-                check_twins(self.item_ids[self.datasets == dataset], "item_ids")
+                check_lookalikes(self.item_ids[self.datasets == dataset], "item_ids")
 
     @property
     def example_ids(self) -> Texts:
@@ -439,7 +439,7 @@ class VoteMatrix:
         scales : mapping of str to str, optional
             Of some of them; others are recognised by the values, any unit among them.
         """
-        numbers = as_numbers(answers, "scores")
+        numbers = as_floats(answers, "scores")
         if numbers.ndim != 2:
             raise InputError(f"`scores` must be two-dimensional (examples x scorers). Got {numbers.ndim} dimension(s).")
         check_consistent_length(numbers, len(self.votes), "scores")
@@ -453,7 +453,7 @@ class VoteMatrix:
         own_scales = scales_of(scales, names)
         # A score may be of any unit, as a log-likelihood; grades in a table of votes may not, since a mistake would
         # pass for one.
-        scores = recognise({name: own for name, own in columns.items() if name not in own_scales}, any_unit=True)
+        scores = infer_scales({name: own for name, own in columns.items() if name not in own_scales}, any_unit=True)
         own_scales |= {name: replace(scale, declared=True) for name, scale in scores.items()}
         others = [name for name in names if name not in self.voter_names]
         voters = (*self.voter_names, *others)
@@ -552,7 +552,7 @@ class VoteMatrix:
           dataset item_id  label  strict  lenient
         0    news       a      0       1     <NA>
         """
-        return frame_of(cast(FrameVotes, self), layout, library)
+        return votes_to_frame(cast(FrameVotes, self), layout, library)
 
     def family_of(self, dataset: str) -> str:
         """Return the family of a dataset; its own name where none is known."""
@@ -561,7 +561,7 @@ class VoteMatrix:
 
 def _read_numbers(votes: npt.ArrayLike, scales: list[Scale], voters: tuple[str, ...]) -> dict[str, Any]:
     """Return the columns for answers in the judges' own numbers."""
-    numbers = as_numbers(votes, "votes")
+    numbers = as_floats(votes, "votes")
     if numbers.ndim != 2 or numbers.shape[1] != len(scales):
         raise InputError(f"`scales` must be one a column of `votes`. Got {len(scales)} for shape {numbers.shape}.")
     places = np.column_stack([scale.places(column) for scale, column in zip(scales, numbers.T, strict=True)])

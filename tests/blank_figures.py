@@ -27,4 +27,4 @@ def _blank_figures(request, monkeypatch, blank):
         return made
 
     monkeypatch.setattr(figures, "save_figure", save)
-    monkeypatch.setattr(figures, "narrowed", lambda _: False)
+    monkeypatch.setattr(figures, "fit_to_phone", lambda _: False)

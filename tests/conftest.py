@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from deep._util.files import whole_folder
+from deep._util.files import atomic_folder
 from deep.console import _options
 
 # The same draws on every machine, so that a fresh clone meets what its authors met; `make fuzz` draws anew.
@@ -131,7 +131,7 @@ def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let studies write neither figures nor a report, which take longer than a small study; others look at those."""
     monkeypatch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
-    monkeypatch.setattr("deep.report.reported_folder", whole_folder)
+    monkeypatch.setattr("deep.report.reported_folder", atomic_folder)
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from deep._util.entry_points import COMMAND, find_entry_points
+from deep._util.entry_points import COMMAND_GROUP, find_entry_points
 from deep.cli import COMMANDS, main
 
-COMMAND_NAMES = sorted({*COMMANDS, *find_entry_points(COMMAND).usable})
+COMMAND_NAMES = sorted({*COMMANDS, *find_entry_points(COMMAND_GROUP).usable})
 """Those of the core and those of guests."""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import deep
 from deep._util import entry_points
-from deep._util.entry_points import JUDGE, find_entry_points, is_own, load_entry_point
+from deep._util.entry_points import JUDGE_GROUP, find_entry_points, is_own_entry, load_entry_point
 from deep.asking import TextScorer, find_judges, load_judge
 from deep.cli import COMMANDS, main
 from deep.exceptions import InputError, MissingDependencyError
@@ -140,9 +140,9 @@ def placed(folder, name, entry_points):
 @pytest.fixture(autouse=True)
 def _fresh():
     """Look for packages anew before and after each test."""
-    entry_points._all_groups.cache_clear()
+    entry_points._all_entry_points.cache_clear()
     yield
-    entry_points._all_groups.cache_clear()
+    entry_points._all_entry_points.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +298,7 @@ def test_a_judge_that_cannot_be_used_is_one_line(name, message, tmp_path, capsys
 def test_deeps_own_judge_stays_where_another_package_takes_its_name():
     """A clash changes no vote."""
     assert load_judge("stepwise").version == load_judge("renamed").version
-    assert "stepwise" in find_entry_points(JUDGE).refused
+    assert "stepwise" in find_entry_points(JUDGE_GROUP).refused
 
 
 @pytest.mark.usefixtures("broken")
@@ -338,17 +338,17 @@ def test_broken_packages_break_no_other_command(capsys):
 
 def test_an_error_of_deeps_own_guest_is_no_one_elses(monkeypatch):
     """A fault of deep keeps its traceback."""
-    (stepwise,) = [entry for entry in entry_points._installed(JUDGE) if entry.name == "stepwise"]
-    lost = entry_points.EntryPoint("lost", "deep.experiments.stepwise:NoSuchJudge", JUDGE)._for(stepwise.dist)
-    monkeypatch.setattr(entry_points, "_installed", lambda group: (lost,))
+    (stepwise,) = [entry for entry in entry_points._installed_entries(JUDGE_GROUP) if entry.name == "stepwise"]
+    lost = entry_points.EntryPoint("lost", "deep.experiments.stepwise:NoSuchJudge", JUDGE_GROUP)._for(stepwise.dist)
+    monkeypatch.setattr(entry_points, "_installed_entries", lambda group: (lost,))
     with pytest.raises(AttributeError):
         load_judge("lost")
 
 
 def test_every_entry_point_of_deep_loads():
     """A judge by each name, which leads back to it; all else is there, too."""
-    for name, entry in find_entry_points(JUDGE).usable.items():
-        if is_own(entry):
+    for name, entry in find_entry_points(JUDGE_GROUP).usable.items():
+        if is_own_entry(entry):
             judge = load_judge(name)
             assert load_judge(judge.name).version == judge.version
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from deep._util.files import check_out, check_replaceable, read_bytes, to_json, whole_file, whole_files, whole_folder
+from deep._util.files import atomic_file, atomic_files, atomic_folder, check_out, check_replaceable, read_bytes, to_json
 from deep.datasets import read_examples, read_scores, read_votes
 from deep.exceptions import InputError
 from deep.integrations.labeling._label_book import read_annotations
@@ -27,15 +27,15 @@ from deep.prompt_pool import load_prompt
 def test_failure_leaves_the_old_run_untouched(tmp_path):
     """An exception leaves the earlier folder as it was and no trace of the new one; nothing of it is in the next."""
     out = tmp_path / "runs" / "x"
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         (folder / "results.json").write_text("old")
         (folder / "first").write_text("")
-    with pytest.raises(KeyboardInterrupt), whole_folder(out) as folder:
+    with pytest.raises(KeyboardInterrupt), atomic_folder(out) as folder:
         (folder / "results.json").write_text("half")
         raise KeyboardInterrupt
     assert (out / "results.json").read_text() == "old"
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["x"]
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         (folder / "results.json").write_text("new")
     assert [(path.name, path.read_text()) for path in out.iterdir()] == [("results.json", "new")]
 
@@ -63,13 +63,13 @@ def test_json():
         to_json({"a": float("nan")})
 
 
-@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("whole", [atomic_file, atomic_folder])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO])
 def test_no_room_is_one_line_and_leaves_nothing(tmp_path, whole, number):
     """A full disk is an error of one line that names the output; the old output stays."""
     out = tmp_path / "x"
     with whole(out) as new:
-        if whole is whole_folder:
+        if whole is atomic_folder:
             new = new / "results.json"
         new.write_text("old")
     message = rf"`out` must be writable. Got '.*x': {os.strerror(number)}\. .*room"
@@ -79,13 +79,13 @@ def test_no_room_is_one_line_and_leaves_nothing(tmp_path, whole, number):
     assert list(tmp_path.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("whole", [atomic_file, atomic_folder])
 def test_a_folder_removed_in_mid_run_is_one_line(tmp_path, whole):
     """As when a scratch disk is cleaned."""
     (tmp_path / "gone").mkdir()
     with pytest.raises(InputError, match="No such file"), whole(tmp_path / "gone" / "x") as new:
         (tmp_path / "gone").rename(tmp_path / "moved")
-        new.write_text("") if whole is whole_file else (new / "results.json").write_text("")
+        new.write_text("") if whole is atomic_file else (new / "results.json").write_text("")
 
 
 @pytest.mark.parametrize("earlier", [True, False])
@@ -93,11 +93,11 @@ def test_what_others_put_in_the_place_of_a_run_stays(tmp_path, earlier):
     """The run that was under way is kept beside it, and the error says where; an empty folder is nothing to keep."""
     out = tmp_path / "x"
     if earlier:
-        with whole_folder(out) as folder:
+        with atomic_folder(out) as folder:
             (folder / "results.json").write_text("old")
     with (
         pytest.raises(InputError, match=r"another program changed meanwhile.*The new files are in '.*x\.new'"),
-        whole_folder(out) as folder,
+        atomic_folder(out) as folder,
     ):
         (folder / "results.json").write_text("new")
         if earlier:
@@ -106,7 +106,7 @@ def test_what_others_put_in_the_place_of_a_run_stays(tmp_path, earlier):
         (out / "thesis.tex").write_text("theirs")
     assert (out / "thesis.tex").read_text() == "theirs"
     assert (tmp_path / "x.new" / "results.json").read_text() == "new"
-    with whole_folder(tmp_path / "y") as folder:
+    with atomic_folder(tmp_path / "y") as folder:
         (folder / "results.json").write_text("new")
         (tmp_path / "y").mkdir()
     assert (tmp_path / "y" / "results.json").read_text() == "new"
@@ -115,7 +115,7 @@ def test_what_others_put_in_the_place_of_a_run_stays(tmp_path, earlier):
 def test_a_failed_replacement_keeps_the_old_run(tmp_path, monkeypatch):
     """The old folder is moved away first, and back where the new one cannot take its place."""
     out = tmp_path / "x"
-    with whole_folder(out) as folder:
+    with atomic_folder(out) as folder:
         (folder / "results.json").write_text("old")
     rename = type(out).rename
 
@@ -125,7 +125,7 @@ def test_a_failed_replacement_keeps_the_old_run(tmp_path, monkeypatch):
         return rename(path, target)
 
     monkeypatch.setattr(type(out), "rename", refuse)
-    with pytest.raises(InputError, match="Input/output error"), whole_folder(out):
+    with pytest.raises(InputError, match="Input/output error"), atomic_folder(out):
         pass
     assert (out / "results.json").read_text() == "old"
     assert list(tmp_path.iterdir()) == [out]
@@ -141,7 +141,7 @@ def part_of(folder, writer):
     return process, next(iter(set(folder.glob(".deep-*.part"))))
 
 
-WAIT = "with whole_file(out / 'long.csv') as new:\n    new.write_text('x'); print(flush=True); time.sleep(600)"
+WAIT = "with atomic_file(out / 'long.csv') as new:\n    new.write_text('x'); print(flush=True); time.sleep(600)"
 
 
 def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path):
@@ -149,12 +149,12 @@ def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path):
     process, part = part_of(tmp_path, WAIT)
     with process:
         moved = part.rename(part.with_name(part.name.replace(str(process.pid), "999999999")))  # no process of ours
-        with whole_file(tmp_path / "x") as new:
+        with atomic_file(tmp_path / "x") as new:
             new.write_text("")
         assert (moved / "part" / "0.new").read_text() == "x"
         process.kill()
         process.wait()
-        with whole_file(tmp_path / "x") as new:
+        with atomic_file(tmp_path / "x") as new:
             new.write_text("")
     assert list(tmp_path.iterdir()) == [tmp_path / "x"]
 
@@ -169,7 +169,7 @@ def test_what_may_be_the_only_copy_stays(tmp_path):
         path.write_text("")
         if path != kept[2]:  # of a version without locks
             (path.parents[1] / "life").write_text("")
-    with whole_file(tmp_path / "y") as new:
+    with atomic_file(tmp_path / "y") as new:
         new.write_text("")
     assert all(path.exists() for path in kept)
 
@@ -186,7 +186,7 @@ def test_files_of_one_run_are_kept_beside_together(tmp_path, changed):
         pytest.raises(
             InputError, match=rf"Got '.*{changed}', which.*The new files are in '.*a\.new1\.csv' and the files beside"
         ),
-        whole_files({name: tmp_path / name for name in NAMES}, [tmp_path / "a.old.csv"]) as partial,
+        atomic_files({name: tmp_path / name for name in NAMES}, [tmp_path / "a.old.csv"]) as partial,
     ):
         for name in NAMES:
             partial[name].write_text(name)
@@ -208,14 +208,14 @@ def dying(path, place):
         print(flush=True); time.sleep(600)
     moved.append(replace(path, place))
 Path.replace = dying
-with whole_files({{name: out / name for name in {NAMES!r}}}) as partial:
+with atomic_files({{name: out / name for name in {NAMES!r}}}) as partial:
     for name, path in partial.items():
         path.write_text(name)
 """
     process, part = part_of(tmp_path, writer)
     with process:
         process.kill()
-    with whole_file(tmp_path / "x.csv") as new:
+    with atomic_file(tmp_path / "x.csv") as new:
         new.write_text("")
     there = [*tmp_path.glob("*.csv"), *part.glob("whole/*")]
     assert {path.name: path.read_text() for path in there} == {name: name for name in NAMES} | {"x.csv": ""}
@@ -234,7 +234,7 @@ def test_a_place_that_cannot_be_taken_loses_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr(type(tmp_path), "replace", refuse)
     with (
         pytest.raises(InputError, match=r"Input/output error. The new files are in '.*whole'"),
-        whole_files({name: tmp_path / name for name in NAMES}) as partial,
+        atomic_files({name: tmp_path / name for name in NAMES}) as partial,
     ):
         for path in partial.values():
             path.write_text("new")
@@ -286,7 +286,7 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path):
     ("read", "param", "bound"),
     [
         (read_votes, "paths", "deep.datasets._source.MOST_GZIPPED"),
-        (lambda path: deque(read_examples(path), maxlen=0), "examples", "deep.datasets._rows.MOST_INFLATED"),
+        (lambda path: deque(read_examples(path), maxlen=0), "examples", "deep.datasets._rows.MAX_INFLATED_BYTES"),
     ],
 )
 def test_a_gzip_file_is_not_read_beyond_its_bound(tmp_path, monkeypatch, read, param, bound):
@@ -324,7 +324,7 @@ def test_a_file_that_others_write_in_mid_run_stays(tmp_path, change):
         pytest.raises(
             InputError, match=r"`out` must not change during a run.*v\.csv.*The new files are in '.*v\.new\.csv'"
         ),
-        whole_file(out) as new,
+        atomic_file(out) as new,
     ):
         new.write_text("ours")
     assert (out.read_text(), (tmp_path / "v.new.csv").read_text()) == ("theirs!", "ours")
@@ -334,7 +334,7 @@ def test_a_file_that_others_write_in_mid_run_stays(tmp_path, change):
         "again",
         "and again",
     ):  # a place that is empty is free, and what the process itself wrote is no other's
-        with whole_file(out) as new:
+        with atomic_file(out) as new:
             new.write_text(text)
     assert out.read_text() == "and again"
 
@@ -343,17 +343,17 @@ def test_what_others_add_to_an_earlier_run_in_mid_run_stays(tmp_path):
     """A new file, and a changed one."""
     out = tmp_path / "x"
     for change in ("notes.md", "results.json"):
-        with whole_folder(out) as folder:
+        with atomic_folder(out) as folder:
             (folder / "results.json").write_text("old")
         check_replaceable(out)
         (out / change).write_text("theirs")
-        with pytest.raises(InputError, match=r"The new files are in '.*x\.new"), whole_folder(out) as folder:
+        with pytest.raises(InputError, match=r"The new files are in '.*x\.new"), atomic_folder(out) as folder:
             (folder / "results.json").write_text("new")
         assert (out / change).read_text() == "theirs"
         shutil.rmtree(out)
 
 
-@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("whole", [atomic_file, atomic_folder])
 def test_a_link_stays_and_leads_to_what_is_new(tmp_path, whole):
     """The place that a link leads to is written, not the link."""
     link, place = tmp_path / "link", tmp_path / "disk" / "x"
@@ -361,9 +361,9 @@ def test_a_link_stays_and_leads_to_what_is_new(tmp_path, whole):
     link.symlink_to(place)
     for text in ("old", "new"):
         with whole(link) as made:
-            (made if whole is whole_file else made / "results.json").write_text(text)
+            (made if whole is atomic_file else made / "results.json").write_text(text)
         assert link.is_symlink()
-        assert (place if whole is whole_file else place / "results.json").read_text() == text
+        assert (place if whole is atomic_file else place / "results.json").read_text() == text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
@@ -375,13 +375,13 @@ def test_no_file_takes_the_place_of_a_pipe_or_a_device(tmp_path, name):
     message = rf"`out` must be a file, not a pipe, socket or device\. Got '.*{name}'\. Name another\."
     with pytest.raises(InputError, match=message):
         check_out(tmp_path / name, [".csv"])
-    with pytest.raises(InputError, match="not a pipe"), whole_file(tmp_path / name) as new:
+    with pytest.raises(InputError, match="not a pipe"), atomic_file(tmp_path / name) as new:
         new.write_text("x")
     assert (tmp_path / "pipe.csv").is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe.csv"]
 
 
-@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("whole", [atomic_file, atomic_folder])
 def test_a_place_in_a_folder_that_is_gone_is_one_line(tmp_path, monkeypatch, whole):
     """Also where one is in that folder, which has no path any more."""
     (tmp_path / "gone").mkdir()

@@ -15,7 +15,7 @@ from snorkel.labeling import LFApplier, labeling_function
 from snorkel.labeling.apply.pandas import PandasLFApplier
 
 from deep import InputError, VoteMatrix, read_votes
-from deep._util.names import check_name, meant_column
+from deep._util.names import check_name, intended_column
 
 from_frame = VoteMatrix.from_frame
 
@@ -31,7 +31,7 @@ def is_name(text):
 
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=8).filter(is_name)
 KNOWN = ("dataset", "item_id", "label", "document_id", "family")
-VOTERS = NAMES.filter(lambda name: name not in KNOWN and meant_column(name, KNOWN) is None)
+VOTERS = NAMES.filter(lambda name: name not in KNOWN and intended_column(name, KNOWN) is None)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 
 

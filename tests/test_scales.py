@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import deep
-from deep._util.frames import rows_under
-from deep._util.scales import MIN_GRADES, Scale, recognise, scale_sentence
+from deep._util.frames import table_defaults
+from deep._util.scales import MIN_GRADES, Scale, infer_scales, scale_sentence
 from deep.datasets import read_votes
 from deep.exceptions import DeepWarning, InputError
 from deep.records import VoteMatrix
@@ -90,7 +90,7 @@ GRADER = column((1, 5), (2, 5), (3, 5), (5, 5))
 )
 def test_the_scale_of_a_column(values, scale):
     """A few answers that are no votes are mistakes: fewer than three, or than a tenth; or any below 0 beside votes."""
-    assert str(recognise({"a": values})["a"]) == scale
+    assert str(infer_scales({"a": values})["a"]) == scale
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,15 @@ def test_the_scale_of_a_column(values, scale):
 )
 def test_a_column_beside_a_grader(values, scale):
     """One that mostly says 1 is a grader too; one that says 0, or lies beyond the others' range, is of votes."""
-    assert {name: str(one) for name, one in recognise({"a": values, "b": GRADER}).items()} == {"a": scale, "b": "1-5"}
+    assert {name: str(one) for name, one in infer_scales({"a": values, "b": GRADER}).items()} == {
+        "a": scale,
+        "b": "1-5",
+    }
 
 
 def test_votes_of_one_are_asked_about_beside_grades():
     """It may be the lowest grade."""
-    message = fault(recognise, {"a": column((1, 9)), "b": GRADER})
+    message = fault(infer_scales, {"a": column((1, 9)), "b": GRADER})
     assert "Got 1 in 'a', alone, beside judges that give grades: a vote, or the lowest grade?" in message
     assert "`--scale a=LOW..HIGH`" in message
 
@@ -121,7 +124,7 @@ def test_votes_of_one_are_asked_about_beside_grades():
 @pytest.mark.parametrize("values", [column((-3, 3), (-2.5, 3)), column((3, 5), (250, 5)), column((1e308, 3), (2, 3))])
 def test_no_usual_scale(values):
     """The column and the option are named."""
-    message = fault(recognise, {"a": values})
+    message = fault(infer_scales, {"a": values})
     assert "which is on no usual scale. Say its scale with `--scale a=LOW..HIGH` (`scales`)" in message
 
 
@@ -191,7 +194,7 @@ def test_grades_of_a_table_are_read_as_places(tmp_path):
         "Scales of answers: 1-5 (by their values): g, mostly_one; unit (by their values): s. "
         "`--scale NAME=...` declares another."
     )
-    assert len(recognise({"a": GRADER[-MIN_GRADES:]})) == 1
+    assert len(infer_scales({"a": GRADER[-MIN_GRADES:]})) == 1
 
 
 def test_a_declared_scale_is_read_by(tmp_path):
@@ -322,9 +325,9 @@ def test_a_yes_is_not_the_worst_grade_of_a_declared_scale(tmp_path, cells):
     """`true` is the number 1 to many readers; on a scale from 1 to 5 it is no answer, and on a share it is 1."""
     path = tmp_path / "v.parquet"
     pd.DataFrame({"dataset": "d", "item_id": list("wxyz"), "a": cells, "b": [1, 5, 3, 2]}).to_parquet(path)
-    with rows_under(None, ["a=1-5"]):
+    with table_defaults(None, ["a=1-5"]):
         assert "`votes` must be numbers or empty. Got " in fault(read_votes, path)
-    with rows_under(None, ["a=unit"]):
+    with table_defaults(None, ["a=unit"]):
         assert read_votes(path).answers[:, 0].tolist()[:2] == [1.0, 0.0]
 
 

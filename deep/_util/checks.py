@@ -31,7 +31,7 @@ Positions = npt.NDArray[np.intp]
 ROWS_AT_ONCE = 1 << 16
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """Return a value for an error message: on one line, and not longer than 60 characters."""
     text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).splitlines())
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
@@ -41,21 +41,21 @@ def check_choice(value: str, allowed: Iterable[str], name: str) -> str:
     """Return `value` if it is one of `allowed`, else raise an error that lists them, sorted."""
     options = sorted(allowed)
     if not isinstance(value, str) or value not in options:
-        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {shown(value)}.")
+        raise InputError(f"`{name}` must be one of {', '.join(options)}. Got {quote(value)}.")
     return value
 
 
 def check_kind(value: object, kinds: type | tuple[type, ...], name: str, form: str) -> None:
     """Raise unless a value is of the kinds that a parameter takes, of which `form` tells."""
     if not isinstance(value, kinds):
-        raise InputError(f"`{name}` must be {form}. Got {shown(value)}.")
+        raise InputError(f"`{name}` must be {form}. Got {quote(value)}.")
 
 
 def check_share(value: float, name: str) -> float:
     """Return a number that lies strictly between 0 and 1."""
     check_kind(value, Real, name, "a number strictly between 0 and 1")
     if not 0 < value < 1:
-        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {shown(value)}.")
+        raise InputError(f"`{name}` must lie strictly between 0 and 1. Got {quote(value)}.")
     return value
 
 
@@ -80,7 +80,7 @@ def check_seed(random_state: int) -> None:
         raise InputError(f"`random_state` must be at least 0. Got {random_state!r}.")
 
 
-def several(value: str | Iterable[str], name: str) -> tuple[str, ...]:
+def name_tuple(value: str | Iterable[str], name: str) -> tuple[str, ...]:
     """Return the names that are given: one, or several."""
     result = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
     for one in result:
@@ -129,7 +129,7 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
     if 0 in raw.shape:
         raise InputError(f"`{name}` must have at least one row and one column. Got shape {raw.shape}.")
     if raw.dtype != np.int8:
-        raw = as_numbers(raw, name)
+        raw = as_floats(raw, name)
     else:
         # One comparison tells: -1, 0, 1 are 0, 1, 2 after adding 1, and all else wraps round to more.
         parts = (raw[start : start + ROWS_AT_ONCE].view(np.uint8) for start in range(0, len(raw), ROWS_AT_ONCE))
@@ -146,12 +146,12 @@ def check_votes(X: npt.ArrayLike, *, name: str = "X", voters: Sequence[str] | No
     return raw.astype(np.int8, copy=False)
 
 
-def as_numbers(values: npt.ArrayLike, name: str) -> Floats:
+def as_floats(values: npt.ArrayLike, name: str) -> Floats:
     """Return values as floats, the array itself where it holds some, or raise where they are none."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        kind = f"dtype {values.dtype}" if isinstance(values, np.ndarray) else shown(values)
+        kind = f"dtype {values.dtype}" if isinstance(values, np.ndarray) else quote(values)
         raise InputError(f"`{name}` must hold numbers. Got {kind}.") from None
 
 
@@ -161,7 +161,7 @@ def check_labels(y: npt.ArrayLike | None, n: int, *, name: str = "y") -> Labels:
         raise InputError(f"`{name}` must be given: this estimator learns from labels.")
     values = _one_dimensional(y, name)
     check_consistent_length(values, n, name)
-    _check_all((values == 0) | (values == 1), values, f"`{name}` must hold only 0 and 1.")
+    _check_every_value((values == 0) | (values == 1), values, f"`{name}` must hold only 0 and 1.")
     return values.astype(np.int8)
 
 
@@ -170,10 +170,10 @@ def _one_dimensional(values: npt.ArrayLike, name: str) -> Floats:
     raw = np.asarray(values)
     if raw.ndim != 1:
         raise InputError(f"`{name}` must be one-dimensional. Got {raw.ndim} dimension(s).")
-    return as_numbers(raw, name)
+    return as_floats(raw, name)
 
 
-def _check_all(right: Mask, values: Floats, rule: str) -> None:
+def _check_every_value(right: Mask, values: Floats, rule: str) -> None:
     """Raise for the first value that is not right."""
     if not right.all():
         row = int(np.argmin(right))
@@ -186,7 +186,7 @@ def check_sample_weight(sample_weight: Weights, n: int) -> Floats:
         return np.ones(n)
     raw = _one_dimensional(sample_weight, "sample_weight").copy()
     check_consistent_length(raw, n, "sample_weight")
-    _check_all(np.isfinite(raw) & (raw >= 0), raw, "`sample_weight` must be finite and not negative.")
+    _check_every_value(np.isfinite(raw) & (raw >= 0), raw, "`sample_weight` must be finite and not negative.")
     if not raw.any():
         raise InputError("`sample_weight` must have a positive sum. Got only zeros.")
     return raw
@@ -197,7 +197,7 @@ def check_probabilities(y_prob: npt.ArrayLike, *, name: str = "y_prob") -> Float
     raw = _one_dimensional(y_prob, name).copy()
     if not raw.size:
         raise InputError(f"`{name}` must have at least one value. Got none.")
-    _check_all((raw >= 0) & (raw <= 1), raw, f"`{name}` must lie in [0, 1].")
+    _check_every_value((raw >= 0) & (raw <= 1), raw, f"`{name}` must lie in [0, 1].")
     return raw
 
 
@@ -225,7 +225,7 @@ def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str 
     name : str
         The caller's parameter name, for the error message.
     """
-    names, position = numbered(datasets)
+    names, position = factorize(datasets)
     counts = np.bincount(2 * position + labels, minlength=2 * len(names)).reshape(-1, 2)
     for dataset, (zeros, ones) in zip(names, counts, strict=True):
         if not (zeros and ones):
@@ -235,12 +235,12 @@ def check_both_classes(labels: Labels, datasets: npt.NDArray[Any], *, name: str 
             )
 
 
-def numbered(names: npt.ArrayLike) -> tuple[list[str], Positions]:
+def factorize(names: npt.ArrayLike) -> tuple[list[str], Positions]:
     """Return the distinct names as text, sorted, and the position there of each row's, many times faster than a sort.
 
     Examples
     --------
-    >>> names, position = numbered(np.array(["b", "a", "b"], dtype=object))
+    >>> names, position = factorize(np.array(["b", "a", "b"], dtype=object))
     >>> names, position.tolist()
     (['a', 'b'], [1, 0, 1])
     """
@@ -272,7 +272,7 @@ def check_consistent_length(values: Array, n: int, name: str) -> None:
         raise InputError(f"`{name}` must have {n} entries, one a row. Got {len(values)}.")
 
 
-def weigh(codes: npt.NDArray[np.integer], weights: Floats, size: int = 0) -> Floats:
+def bincount(codes: npt.NDArray[np.integer], weights: Floats, size: int = 0) -> Floats:
     """Return the sum of weights of each code, of at least `size` codes; float also where there are none."""
     return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Mask, Positions, Texts, Votes, shown
+from deep._util.checks import Floats, Labels, Mask, Positions, Texts, Votes, quote
 from deep._util.names import LONGEST_NAME, check_name
 from deep._util.scales import Scale, numbers_of_votes
 from deep.exceptions import InputError, warn
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-LONG = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote"}}
+LONG_LAYOUTS = {"long": {"item_id": "item_id", "voter": "voter", "vote": "vote"}}
 # The columns of the long layouts by what they hold.
-LONG["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
+LONG_LAYOUTS["crowd-kit"] = {"item_id": "task", "voter": "worker", "vote": "label"}
 
 # The names that columns of a long table may have, by what they hold.
-SAID = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
+LONG_COLUMN_ALIASES = {"item_id": ("item_id", "item"), "voter": ("judge", "voter"), "vote": ("vote",)}
 
 
 def long_names(columns: Collection[str]) -> dict[str, str]:
     """Return the columns of a long table, a row an item and judge, by what they hold; none where it is not one."""
-    if {*LONG["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
-        return LONG["crowd-kit"]
-    names = {role: next((name for name in words if name in columns), "") for role, words in SAID.items()}
+    if {*LONG_LAYOUTS["crowd-kit"].values()} <= {*columns} and "item_id" not in columns:
+        return LONG_LAYOUTS["crowd-kit"]
+    names = {role: next((name for name in words if name in columns), "") for role, words in LONG_COLUMN_ALIASES.items()}
     return names if all(names.values()) else {}
 
 
@@ -57,7 +57,7 @@ class TablePlace:
 
     def where(self, row: int, column: str) -> str:
         """Return the place of a cell for an error message; `row` counts data rows from 0."""
-        return f"{self.path}, column {shown(column)}, {self._row(row)}"
+        return f"{self.path}, column {quote(column)}, {self._row(row)}"
 
     def _row(self, row: int) -> str:
         return f"row {row + 1}"
@@ -100,11 +100,11 @@ def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
     import pyarrow as pa
     from pyarrow import compute
 
-    values = _whole(_plain(column.values))
+    values = _integers_of_floats(_without_dictionary(column.values))
     if not (_is_text(values) or pa.types.is_integer(values.type) or pa.types.is_null(values.type)):
         raise InputError(
             f"`{column.name}` must be text or whole numbers. Got type {values.type} in {column.source.path}, column "
-            f"{shown(column.name)}. Write it as text."
+            f"{quote(column.name)}. Write it as text."
         )
     cells = values.cast(pa.string()).fill_null("")
     # `index` stops at the first empty cell, and most columns have none; the mask is made only for the error.
@@ -114,7 +114,7 @@ def texts(column: Column, *, required: bool = False) -> "pa.ChunkedArray":
     return cells
 
 
-def _whole(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def _integers_of_floats(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
     """Return whole numbers that are floats, as an empty cell or a merge makes them, as whole numbers."""
     import pyarrow as pa
     from pyarrow import compute
@@ -154,7 +154,7 @@ def name_cells(column: Column, *, required: bool = False) -> Texts:
     return cells
 
 
-NO_VOTES = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
+NO_VOTES_REMEDY = "Leave a cell empty for no vote; leave a column that holds no votes out with `--ignore` (`ignore`)."
 
 
 class GradeError(InputError):
@@ -171,7 +171,7 @@ def vote_cells(column: Column, rows: Mask | None = None) -> Votes:
     InputError
         A cell is neither.
     """
-    return _ternary(column, "votes", NO_VOTES, GradeError, rows)
+    return _ternary_votes(column, "votes", NO_VOTES_REMEDY, GradeError, rows)
 
 
 def answer_cells(column: Column, scales: Mapping[str, Scale], codes: Positions | None = None) -> Floats:
@@ -183,7 +183,7 @@ def answer_cells(column: Column, scales: Mapping[str, Scale], codes: Positions |
     import pyarrow as pa
     from pyarrow import compute
 
-    scale, plain = scales.get(column.name), _plain(column.values)
+    scale, plain = scales.get(column.name), _without_dictionary(column.values)
     if scale is not None and scale.binary:
         return numbers_of_votes(vote_cells(column))
     if scale is not None and scale.words:
@@ -203,17 +203,17 @@ def answer_cells(column: Column, scales: Mapping[str, Scale], codes: Positions |
             values, wrong = _numbers(compute.if_else(pa.array(is_vote), None, plain))
             values = np.where(is_vote, numbers_of_votes(votes), values)
         if wrong.any():
-            raise _error(column, wrong, "`votes` must be numbers or empty.", _in_words(column.name))
+            raise _error(column, wrong, "`votes` must be numbers or empty.", _word_scale_remedy(column.name))
     if scale is None:
-        wrong = np.isinf(values) | (np.abs(values) >= MOST_SCORE)
+        wrong = np.isinf(values) | (np.abs(values) >= MAX_SCORE_SIZE)
         if wrong.any():
-            raise _error(column, wrong, "`votes` must lie between -1e15 and 1e15.", NO_VOTES)
+            raise _error(column, wrong, "`votes` must lie between -1e15 and 1e15.", NO_VOTES_REMEDY)
         return values
     places = scale.places(values)
     outside = np.isnan(places) & ((~np.isnan(values)) | wrong)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        n, first = int(outside.sum()), shown(_cell(plain, row))
+        n, first = int(outside.sum()), quote(_cell(plain, row))
         warn(
             f"{n:,} answer{'s' * (n > 1)} outside the scale {scale}: none each. The first is {first} at "
             f"{column.where(row)}."
@@ -221,56 +221,56 @@ def answer_cells(column: Column, scales: Mapping[str, Scale], codes: Positions |
     return places
 
 
-def _in_words(name: str) -> str:
+def _word_scale_remedy(name: str) -> str:
     """Return the remedy for answers in words, which a long table cannot declare."""
     if name in ("vote", "label"):
         return "Of judges that answer in words write a column each: `--scale JUDGE='bad<good'` (`scales`)."
     scale = shlex.quote(f"{name}=bad<good")  # a shell takes < for a redirection
-    return f"Say its answers from the worst to the best, as `--scale {scale}` (`scales`). {NO_VOTES}"
+    return f"Say its answers from the worst to the best, as `--scale {scale}` (`scales`). {NO_VOTES_REMEDY}"
 
 
 def person_cells(column: Column) -> Labels:
     """Return the column of one person's labels as 1, 0, or -1 where a cell is empty."""
     remedy = "For grades, give the lowest that means consistent. Name the columns of people if there are others."
-    return _ternary(column, "labels", remedy)
+    return _ternary_votes(column, "labels", remedy)
 
 
 def label_cells(column: Column) -> Labels:
     """Return the column of labels as 1, 0, or -1 where a cell is empty."""
-    return _ternary(
+    return _ternary_votes(
         column, "label", f"Leave the cell empty where the label is unknown; {', '.join(VOTE_WORDS)} are read too."
     )
 
 
 # The bound of scores, above any scorer's unit; squares and sums of larger ones leave the numbers of a float.
-MOST_SCORE = 1e15
+MAX_SCORE_SIZE = 1e15
 
 
 def score_cells(column: Column) -> Floats:
     """Return a scorer's column as finite numbers, nan where a cell is empty or nan."""
     remedy = "Leave a cell empty for no score; leave a column that holds no scores out with `--ignore` (`ignore`)."
-    values, wrong = _numbers(_plain(column.values))
+    values, wrong = _numbers(_without_dictionary(column.values))
     wrong |= np.isinf(values)
     if wrong.any():
         raise _error(column, wrong, "`scores` must be finite numbers or empty.", remedy)
-    wrong = np.abs(values) >= MOST_SCORE
+    wrong = np.abs(values) >= MAX_SCORE_SIZE
     if wrong.any():
         raise _error(column, wrong, "`scores` must lie between -1e15 and 1e15.", remedy)
     return values
 
 
-def _ternary(
+def _ternary_votes(
     column: Column, role: str, remedy: str, of_grades: type[InputError] = InputError, rows: Mask | None = None
 ) -> Votes:
     """Return a column of 1, 0 and empty cells; raise `of_grades` where the first other cell is a number."""
-    plain = _plain(column.values)
+    plain = _without_dictionary(column.values)
     votes, wrong = _votes_of_text(plain) if _is_text(plain) else _votes_of_numbers(plain)
     wrong = wrong if rows is None else wrong & rows
     if wrong.any():
         first = str(_cell(plain, int(np.flatnonzero(wrong)[0])))
         are_words = role == "votes" and _is_text(plain) and not NUMBER.fullmatch(first) and (wrong | (votes < 0)).all()
         error = _error(
-            column, wrong, f"`{role}` must be 0, 1 or empty.", _in_words(column.name) if are_words else remedy
+            column, wrong, f"`{role}` must be 0, 1 or empty.", _word_scale_remedy(column.name) if are_words else remedy
         )
         raise of_grades(str(error)) if NUMBER.fullmatch(first) else error
     return votes
@@ -337,7 +337,7 @@ def _uncastable(column: "pa.ChunkedArray", start: int = 0) -> Iterator[int]:
 
 
 # The most further rows that an error names.
-MOST_PLACES = 10
+MAX_ROWS_NAMED = 10
 
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan", re.IGNORECASE)
@@ -351,7 +351,7 @@ def _error(column: Column, wrong: Mask, rule: str, remedy: str, cells: "pa.Chunk
         remedy = f"Its decimal comma is the cause: write a point, as in {cell.strip().replace(',', '.')}."
     more = [column.start + row + column.source.first for row in rows[1:]]
     place = f"{column.where(rows[0])}{f', and in {more_rows(more)}' if more else ''}"
-    return InputError(f"{rule} Got {shown(cell)} at {place}. {remedy}".strip())
+    return InputError(f"{rule} Got {quote(cell)} at {place}. {remedy}".strip())
 
 
 def more_rows(rows: Sequence[int]) -> str:
@@ -362,7 +362,7 @@ def more_rows(rows: Sequence[int]) -> str:
     >>> more_rows([3, 9])
     '2 more rows (3, 9)'
     """
-    numbers = ", ".join(map(str, rows[:MOST_PLACES])) + (", ..." if len(rows) > MOST_PLACES else "")
+    numbers = ", ".join(map(str, rows[:MAX_ROWS_NAMED])) + (", ..." if len(rows) > MAX_ROWS_NAMED else "")
     return f"{len(rows):,} more row{'s' if len(rows) > 1 else ''} ({numbers})"
 
 
@@ -374,7 +374,7 @@ def _cell(values: "pa.ChunkedArray", row: int) -> object:
         return str(values.type)
 
 
-def _plain(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def _without_dictionary(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
     """Return a column without dictionary encoding, and text in Arrow's usual type."""
     import pyarrow as pa
 
@@ -395,21 +395,21 @@ def _holds_text(kind: "pa.DataType") -> bool:
 
 
 # The shifts and factors of splitmix64's finalizer, which spreads every bit over all of a 64-bit number.
-MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+SPLITMIX64_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 # A text of more bytes is hashed by its digest.
-LONG_TEXT = 1 << 12
+LONG_TEXT_BYTES = 1 << 12
 
 # The bytes of a text that are hashed at once.
-WORD = 8
+WORD_BYTES = 8
 
 Hashes = npt.NDArray[np.uint64]
 
 
-def mixed(values: Hashes) -> Hashes:
+def splitmix64_mix(values: Hashes) -> Hashes:
     """Return numbers whose bits are spread by splitmix64."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
-    for shift, multiplier in MIXERS:
+    for shift, multiplier in SPLITMIX64_STEPS:
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(multiplier)
     return np.asarray(values ^ (values >> np.uint64(31)))
 
@@ -437,67 +437,67 @@ def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
     import pyarrow as pa
     from pyarrow import compute
 
-    long = compute.greater(compute.binary_length(texts), LONG_TEXT)
+    long = compute.greater(compute.binary_length(texts), LONG_TEXT_BYTES)
     if compute.any(long).as_py():  # the loop below takes a step for every word of the longest text
         digests = [blake2b(text.as_buffer()).hexdigest() for text in texts.filter(long)]
         texts = compute.replace_with_mask(texts, long, pa.array(digests, pa.large_string()))
     _, places, data = texts.buffers()
     ends = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     start, stop = int(ends[0]), int(ends[-1])
-    raw = np.zeros(stop - start + WORD, dtype=np.uint8)
+    raw = np.zeros(stop - start + WORD_BYTES, dtype=np.uint8)
     raw[: stop - start] = np.frombuffer(data, dtype=np.uint8)[start:stop] if stop > start else 0
-    words = np.ndarray((len(raw) - WORD + 1,), np.dtype("<u8"), raw, strides=(1,))  # one begins at every byte
+    words = np.ndarray((len(raw) - WORD_BYTES + 1,), np.dtype("<u8"), raw, strides=(1,))  # one begins at every byte
     lengths, at = np.diff(ends), ends[:-1] - start
     # The length goes in first: else "a" and "a\0" would have the same words, and one hash.
-    result = mixed(lengths.view(np.uint64))
+    result = splitmix64_mix(lengths.view(np.uint64))
     rows: npt.NDArray[np.intp] | slice = slice(None)
     while len(at):
         # The last word of a text reaches into the next text: those bytes are shifted out, so that neighbours do not
         # count.
-        beyond = np.uint64(8) * np.maximum(WORD - lengths, 0).astype(np.uint64)
+        beyond = np.uint64(8) * np.maximum(WORD_BYTES - lengths, 0).astype(np.uint64)
         shift = np.minimum(beyond, np.uint64(63))
         word = np.where(lengths > 0, (words[at] << shift) >> shift, np.uint64(0))
-        result[rows] = mixed(result[rows] ^ word)
-        longer = np.flatnonzero(lengths > WORD)
+        result[rows] = splitmix64_mix(result[rows] ^ word)
+        longer = np.flatnonzero(lengths > WORD_BYTES)
         rows = longer if isinstance(rows, slice) else rows[longer]
-        at, lengths = at[longer] + WORD, lengths[longer] - WORD
+        at, lengths = at[longer] + WORD_BYTES, lengths[longer] - WORD_BYTES
     return result
 
 
 # Unicode categories of characters that show nothing of their own at the start of a cell.
-UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"}
+HIDDEN_CATEGORIES = {"Cc", "Cf", "Cn", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"}
 
 
 # Letters and symbols that show nothing.
-FILLERS = "\u115f\u1160\u3164\uffa0\u2800"
+INVISIBLE_FILLERS = "\u115f\u1160\u3164\uffa0\u2800"
 
 
 # Characters that begin a formula, as keyboards of East Asia write them too.
-SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
+FORMULA_SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 
 
 # Cells that begin with a sign and are no formula: numbers, and a dash alone.
 SIGNED_NUMBER = re.compile(r"-|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
-def plain_cell(text: str) -> str:
+def escape_formula(text: str) -> str:
     r"""Return a text with an apostrophe before it where a spreadsheet would run it as a formula; numbers stay.
 
-    A text that has apostrophes before a formula gets one more, so that :func:`read_cell` gives every text back.
+    A text that has apostrophes before a formula gets one more, so that :func:`unescape_formula` gives every text back.
 
     Examples
     --------
-    >>> from deep._util.columns import plain_cell, read_cell
-    >>> plain_cell("=1+1"), plain_cell("\u200b@home"), plain_cell("-1"), plain_cell("it's")
+    >>> from deep._util.columns import escape_formula, unescape_formula
+    >>> escape_formula("=1+1"), escape_formula("\u200b@home"), escape_formula("-1"), escape_formula("it's")
     ("'=1+1", "'\u200b@home", '-1', "it's")
-    >>> read_cell("'=1+1"), read_cell(plain_cell("'=1+1"))
+    >>> unescape_formula("'=1+1"), unescape_formula(escape_formula("'=1+1"))
     ('=1+1', "'=1+1")
     """
     return f"'{text}" if _is_formula(text) else text
 
 
-def read_cell(text: str) -> str:
-    """Return a text as it was before :func:`plain_cell`."""
+def unescape_formula(text: str) -> str:
+    """Return a text as it was before :func:`escape_formula`."""
     return text[1:] if text.startswith("'") and _is_formula(text[1:]) else text
 
 
@@ -507,15 +507,15 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[obj
     # readers take it for a line end.
     lines = SimpleNamespace(write=lambda line: file.write(line.removesuffix("\r\n") + "\n"))
     table = csv.writer(lines, lineterminator="\r\n")
-    table.writerow([plain_cell(name) for name in columns])
-    table.writerows([plain_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    table.writerow([escape_formula(name) for name in columns])
+    table.writerows([escape_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
 
-def plain_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+def escape_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Return a table of pandas with its texts, names of rows and columns among them, as plain cells."""
 
     def plain(value: object) -> object:
-        return plain_cell(value) if isinstance(value, str) else value
+        return escape_formula(value) if isinstance(value, str) else value
 
     result = frame.copy()
     for place, kind in enumerate(frame.dtypes):
@@ -548,22 +548,22 @@ class PlainCsvWriter:
 
     def write_table(self, table: "pa.Table") -> None:
         """Write the rows of a table below those before."""
-        self._file.write_table(_mapped(table, plain_cell))
+        self._file.write_table(_map_texts(table, escape_formula))
 
 
-def read_table(table: "pa.Table") -> "pa.Table":
-    """Return a table of Arrow with its texts as they were before :func:`plain_cell`."""
-    return _mapped(table, read_cell)
+def unescape_table(table: "pa.Table") -> "pa.Table":
+    """Return a table of Arrow with its texts as they were before :func:`escape_formula`."""
+    return _map_texts(table, unescape_formula)
 
 
-def read_row(row: Mapping[str, str]) -> dict[str, str]:
-    """Return the cells of a row as they were before :func:`plain_cell`."""
-    return {read_cell(name): read_cell(cell) for name, cell in row.items()}
+def unescape_row(row: Mapping[str, str]) -> dict[str, str]:
+    """Return the cells of a row as they were before :func:`escape_formula`."""
+    return {unescape_formula(name): unescape_formula(cell) for name, cell in row.items()}
 
 
 @lru_cache(maxsize=4096)
-def _is_unseen(character: str) -> bool:
-    return character in FILLERS or character.isspace() or unicodedata.category(character) in UNSEEN
+def _is_invisible(character: str) -> bool:
+    return character in INVISIBLE_FILLERS or character.isspace() or unicodedata.category(character) in HIDDEN_CATEGORIES
 
 
 def _is_formula(text: str) -> bool:
@@ -574,11 +574,11 @@ def _is_formula(text: str) -> bool:
     if bare[:1] in ("\t", "\r", "\n"):
         return True
     # Spreadsheets may trim what shows nothing before they look for a formula.
-    at = next((place for place, character in enumerate(bare) if not _is_unseen(character)), len(bare))
-    return bare[at : at + 1] in tuple(SIGNS)
+    at = next((place for place, character in enumerate(bare) if not _is_invisible(character)), len(bare))
+    return bare[at : at + 1] in tuple(FORMULA_SIGNS)
 
 
-def _mapped(table: "pa.Table", change: Callable[[str], str]) -> "pa.Table":
+def _map_texts(table: "pa.Table", change: Callable[[str], str]) -> "pa.Table":
     """Return a table whose texts were changed; only those that begin with neither letter nor digit are looked at."""
     import pyarrow as pa
     import pyarrow.compute as pc

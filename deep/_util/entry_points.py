@@ -18,14 +18,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from deep.exceptions import DeepError, InputError, printable
 
-CALIBRATOR, COMMAND, ENSEMBLER, JUDGE = "deep.calibrators", "deep.commands", "deep.ensemblers", "deep.judges"
-SUBCOMMAND, WRITER = "deep.subcommands", "deep.writers"
+CALIBRATOR_GROUP, ENSEMBLER_GROUP, JUDGE_GROUP = "deep.calibrators", "deep.ensemblers", "deep.judges"
+COMMAND_GROUP, SUBCOMMAND_GROUP, WRITER_GROUP = "deep.commands", "deep.subcommands", "deep.writers"
 # The group of what deep's own guests do behind an option of the core, each by a name that the core knows.
-PART = "deep.parts"
+PART_GROUP = "deep.parts"
 
 DISTRIBUTION = "deep-judges"
-INSTALL = f"Run: pip install --force-reinstall --no-deps {DISTRIBUTION}, or in a checkout: pip install --editable ."
-NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*")
+INSTALL_TIP = f"Run: pip install --force-reinstall --no-deps {DISTRIBUTION}, or in a checkout: pip install --editable ."
+ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*")
 
 T = TypeVar("T")
 
@@ -49,22 +49,22 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
 
     Examples
     --------
-    >>> from deep._util.entry_points import JUDGE, find_entry_points
-    >>> find_entry_points(JUDGE).usable["stepwise"].value
+    >>> from deep._util.entry_points import JUDGE_GROUP, find_entry_points
+    >>> find_entry_points(JUDGE_GROUP).usable["stepwise"].value
     'deep.experiments.stepwise:StepwiseJudge'
     """
-    usable = {entry.name: entry for entry in _installed(group) if is_own(entry)}
+    usable = {entry.name: entry for entry in _installed_entries(group) if is_own_entry(entry)}
     refusals: dict[str, str] = {}
     claims = defaultdict(list)
-    for entry in _installed(group):
-        if not is_own(entry):
+    for entry in _installed_entries(group):
+        if not is_own_entry(entry):
             claims[entry.name].append(entry)
     for name, entries in sorted(claims.items()):
         packages = " and ".join(sorted({package_of(entry) for entry in entries}))
         # Another package must not take over a name that scripts already use.
         if name in usable or name in reserved:
             refusals[name] = f"{printable(name)!r} of {packages}: deep has this name already"
-        elif not NAME.fullmatch(name):
+        elif not ENTRY_NAME.fullmatch(name):
             refusals[name] = f"{printable(name)!r} of {packages}: a name is lower-case letters, digits and ._:-"
         elif len(entries) > 1:
             refusals[name] = f"{name!r} of {packages}: two entry points have this name"
@@ -74,18 +74,18 @@ def find_entry_points(group: str, reserved: Collection[str] = ()) -> FoundEntryP
 
 
 # Of all groups: to look through the packages takes some hundredths of a second.
-_all_groups = cache(entry_points)
+_all_entry_points = cache(entry_points)
 
 # Of a package, once: Python parses all that the package says of itself to tell its name.
 _name_of = cache(lambda package: package.name)
 
 
-def _installed(group: str) -> tuple[EntryPoint, ...]:
+def _installed_entries(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of all installed packages."""
-    return tuple(_all_groups().select(group=group))
+    return tuple(_all_entry_points().select(group=group))
 
 
-def is_own(entry: EntryPoint) -> bool:
+def is_own_entry(entry: EntryPoint) -> bool:
     """Return whether an entry point is one of deep's own guests."""
     return entry.dist is not None and _name_of(entry.dist) == DISTRIBUTION
 
@@ -108,9 +108,9 @@ def load_entry_point(entry: EntryPoint) -> Any:
     except DeepError:
         raise
     except (Exception, SystemExit) as error:
-        if is_own(entry) and not is_missing_part(error):
+        if is_own_entry(entry) and not is_missing_part(error):
             raise  # a bug of deep, which keeps its traceback
-        raise unusable(entry, f"{type(error).__name__}: {error}") from error
+        raise entry_error(entry, f"{type(error).__name__}: {error}") from error
 
 
 def is_missing_part(error: BaseException) -> bool:
@@ -120,7 +120,7 @@ def is_missing_part(error: BaseException) -> bool:
     return isinstance(error, ImportError) and error.name in ("deep.experiments", "deep.integrations")
 
 
-def load_part(name: str, group: str = PART) -> Any:
+def load_part(name: str, group: str = PART_GROUP) -> Any:
     """Import the entry point of one name that the core needs for an option.
 
     Raises
@@ -130,13 +130,13 @@ def load_part(name: str, group: str = PART) -> Any:
     """
     entry = find_entry_points(group).usable.get(name)
     if entry is None:
-        raise InputError(f"`{group}` must have the entry point {name!r}. No installed package has it. {INSTALL}")
+        raise InputError(f"`{group}` must have the entry point {name!r}. No installed package has it. {INSTALL_TIP}")
     return load_entry_point(entry)
 
 
-def unusable(entry: EntryPoint, why: str) -> InputError:
+def entry_error(entry: EntryPoint, why: str) -> InputError:
     """Return the error that an entry point is of no use."""
-    remedy = INSTALL if is_own(entry) else "Repair or uninstall that package."
+    remedy = INSTALL_TIP if is_own_entry(entry) else "Repair or uninstall that package."
     return InputError(
         f"`{entry.group}` must hold usable entry points. Got {entry.name!r} of {package_of(entry)}: {why}. {remedy}"
     )
@@ -155,7 +155,7 @@ def load_class(name: str, group: str, base: type, reserved: Collection[str]) -> 
     entry = find_entry_points(group, reserved).usable[name]
     loaded: Any = load_entry_point(entry)
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
-        raise unusable(entry, f"{loaded!r}, which is not a subclass of {base.__name__}")
+        raise entry_error(entry, f"{loaded!r}, which is not a subclass of {base.__name__}")
     return loaded
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 BLUE, RED, AMBER, GRAY = "#2f6690", "#c8553d", "#e0a458", "#9aa5b1"
 # A paler shade of a color, for what stands behind or is part of it.
-LIGHT = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
+TINTS = {BLUE: "#a8c6dc", RED: "#edbcae", GRAY: "#c9d6df"}
 
 # The color of lines that help to read off a value.
-GRID = "#d9dde1"
+GRID_COLOR = "#d9dde1"
 
 
 def new_figure(width: float, height: float, *, constrained: bool = False) -> "Figure":
@@ -35,7 +35,7 @@ def new_figure(width: float, height: float, *, constrained: bool = False) -> "Fi
 
 def plain_grid(axes: "Axes", axis: str = "both") -> None:
     """Draw a thin grid behind everything else."""
-    axes.grid(axis=axis, color=GRID, linewidth=0.6)  # type: ignore[arg-type]
+    axes.grid(axis=axis, color=GRID_COLOR, linewidth=0.6)  # type: ignore[arg-type]
     axes.set_axisbelow(True)
 
 
@@ -55,8 +55,8 @@ def save_figure(figure: "Figure", path: str | Path) -> tuple[Path, Path]:
         The two files.
     """
     png, svg = (Path(f"{path}.{suffix}") for suffix in ("png", "svg"))
-    with _saving(figure):
-        box = _box(figure)
+    with _stable_save(figure):
+        box = _drawn_box(figure)
         # Without the version of matplotlib and the date, so that the same figure is the same bytes.
         figure.savefig(png, dpi=150, bbox_inches=box, metadata={"Software": None})
         figure.savefig(svg, bbox_inches=box, metadata={"Date": None})
@@ -75,12 +75,12 @@ def draw_svg(figure: "Figure", file: TextIO, *, salt: str) -> None:
     salt : str
         Its ids differ from those of another salt.
     """
-    with _saving(figure, salt=salt, fonttype="none"):
+    with _stable_save(figure, salt=salt, fonttype="none"):
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(file, format="svg", bbox_inches=_box(figure), transparent=True, metadata=metadata)
+        figure.savefig(file, format="svg", bbox_inches=_drawn_box(figure), transparent=True, metadata=metadata)
 
 
-def _box(figure: "Figure") -> "Bbox":
+def _drawn_box(figure: "Figure") -> "Bbox":
     """Return the box around all that is drawn, with a margin, in inches; "tight" would draw it once more for that."""
     import matplotlib as mpl
 
@@ -92,7 +92,7 @@ def _box(figure: "Figure") -> "Bbox":
 
 
 @contextmanager
-def _saving(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "path"] = "path") -> Iterator[None]:
+def _stable_save(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "path"] = "path") -> Iterator[None]:
     """Make saved figures the same from run to run, whatever the names in them."""
     import matplotlib as mpl
     from matplotlib.text import Text
@@ -113,78 +113,78 @@ def _saving(figure: "Figure", *, salt: str = "deep", fonttype: Literal["none", "
 def save_figures(figures: Mapping[str, "Figure"], folder: Path, *, caption: str = "", phone: bool = False) -> None:
     """Save figures under their names, with a caption in the corner of each where there is one.
 
-    `phone` adds `name`.phone.svg, drawn as narrow as a phone is, of each that :func:`narrowed` can lay out anew.
+    `phone` adds `name`.phone.svg, drawn as narrow as a phone is, of each that :func:`fit_to_phone` can lay out anew.
     """
     for name, figure in figures.items():
         if caption:
             figure.text(0.99, 1.02, caption, ha="right", va="bottom", fontsize=9, color="#a33")
         save_figure(figure, folder / name)
-        if phone and narrowed(figure):
-            with _saving(figure):
-                figure.savefig(folder / f"{name}.phone.svg", bbox_inches=_box(figure), metadata={"Date": None})
+        if phone and fit_to_phone(figure):
+            with _stable_save(figure):
+                figure.savefig(folder / f"{name}.phone.svg", bbox_inches=_drawn_box(figure), metadata={"Date": None})
 
 
 # The width in inches of a figure that fits on a phone of 390 pixels.
-PHONE = 3.6
+PHONE_WIDTH = 3.6
 
 # The inches by which labels reach beyond the places of a grid's axes.
-MARGIN = 0.25
+MARGIN_INCHES = 0.25
 
 # The letters on a line of a figure for phones.
-PHONE_LETTERS = 36
+PHONE_LINE_LENGTH = 36
 
 # The most cells with a number in them that stand side by side in a figure for phones.
 MOST_CELLS = 12
 
 
-def narrowed(figure: "Figure") -> bool:
+def fit_to_phone(figure: "Figure") -> bool:
     """Lay out a figure anew for a phone, in one column, the names of rows above these; return False where it cannot.
 
     Letters keep their size: it is not made smaller, but drawn in another shape.
     """
     width, height = figure.get_size_inches()
     squares = [axes for axes in figure.axes if axes.images]
-    if width <= PHONE or squares:
-        return width > PHONE and all(map(_with_numbers, squares))
+    if width <= PHONE_WIDTH or squares:
+        return width > PHONE_WIDTH and all(map(_number_heat_map, squares))
     places = {axes: list(axes.get_yticks()) for axes in figure.axes}
     names = {axes: axes.yaxis.get_major_formatter().format_ticks(where) for axes, where in places.items()}
     titles = {axes: result for axes, result in names.items() if any(map(str.isalpha, "".join(result)))}
     height *= 1.5 if titles else 1.0
-    if (columns := _columns(figure)) == 1:
+    if (columns := _n_columns(figure)) == 1:
         figure.set_layout_engine("constrained")
     else:  # at fixed places: an engine takes as long as all else of a drawing
         height *= columns
-        _stack(figure, height)
-    figure.set_size_inches(PHONE, height)
+        _stack_cells(figure, height)
+    figure.set_size_inches(PHONE_WIDTH, height)
     for axes in figure.axes:
         if axes in titles:
             _name_above_rows(axes, titles[axes], places[axes])
         beneath = "".join(label.get_text().partition("\n")[0] for label in axes.get_xticklabels())
-        axes.tick_params(axis="x", rotation=30 if len(beneath) > PHONE_LETTERS else 0)
+        axes.tick_params(axis="x", rotation=30 if len(beneath) > PHONE_LINE_LENGTH else 0)
         if (legend := axes.get_legend()) is not None:
-            _in_few_columns(legend, axes, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+            _redraw_legend(legend, axes, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     for legend in list(figure.legends):
-        _in_few_columns(legend, figure, loc="outside lower center")
+        _redraw_legend(legend, figure, loc="outside lower center")
     _wrap_texts(figure)
     return True
 
 
 def cells_for_phones(figure: "Figure") -> "list[list[Axes]]":
     """Make each cell of a grid of columns as wide as a phone, and return its axes, row by row; none of other ones."""
-    columns = _columns(figure)
+    columns = _n_columns(figure)
     if columns == 1 or any(axes.images for axes in figure.axes):
         return []
-    figure.set_figwidth((PHONE - MARGIN) * columns)
+    figure.set_figwidth((PHONE_WIDTH - MARGIN_INCHES) * columns)
     _wrap_texts(figure)
-    return list(_cells(figure).values())
+    return list(_axes_by_cell(figure).values())
 
 
-def _columns(figure: "Figure") -> int:
+def _n_columns(figure: "Figure") -> int:
     """Return how many axes stand side by side."""
     return len({round(axes.get_position().x0, 3) for axes in figure.axes})
 
 
-def _cells(figure: "Figure") -> "dict[int, list[Axes]]":
+def _axes_by_cell(figure: "Figure") -> "dict[int, list[Axes]]":
     """Return the axes in each cell of the outermost grid, by its number."""
     result: dict[int, list[Axes]] = {}
     for axes in figure.axes:
@@ -198,10 +198,10 @@ def _wrap_texts(figure: "Figure") -> None:
     beside = [text for axes in figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
     for text in [*figure.texts, *beside]:
         lines = text.get_text().split("\n")
-        text.set_text("\n".join(part for line in lines for part in wrap(line, PHONE_LETTERS)))
+        text.set_text("\n".join(part for line in lines for part in wrap(line, PHONE_LINE_LENGTH)))
 
 
-def _with_numbers(axes: "Axes") -> bool:
+def _number_heat_map(axes: "Axes") -> bool:
     """Lay out a heat map anew, numbers in place of names, which stand beneath it; return False where it has many."""
     names = [label.get_text() for label in axes.get_yticklabels()]
     if len(names) > MOST_CELLS:
@@ -214,21 +214,21 @@ def _with_numbers(axes: "Axes") -> bool:
     axes.set_xlabel("\n".join(map("{}  {}".format, numbers, names)), loc="left", fontsize=9, multialignment="left")
     figure = axes.get_figure(root=True)
     assert figure is not None  # whose axes these are
-    figure.set_size_inches(PHONE, PHONE + 0.18 * len(names))
+    figure.set_size_inches(PHONE_WIDTH, PHONE_WIDTH + 0.18 * len(names))
     figure.set_layout_engine("constrained")
     return True
 
 
 # Inches above a column of panels, for titles, between two of them, and beneath the last.
-TOP, BETWEEN, BENEATH = 1.2, 1.1, 0.5
+INCHES_ABOVE, INCHES_BETWEEN, INCHES_BELOW = 1.2, 1.1, 0.5
 
 
-def _stack(figure: "Figure", height: float) -> None:
+def _stack_cells(figure: "Figure", height: float) -> None:
     """Place the cells of a grid of axes beneath each other, row by row, on so many inches."""
-    cells = _cells(figure)
+    cells = _axes_by_cell(figure)
     n = len(cells)
-    grid = figure.add_gridspec(n, 1, left=0.19, right=0.97, top=1 - TOP / height, bottom=BENEATH / height)
-    grid.update(hspace=n * BETWEEN / (height - TOP - BENEATH - (n - 1) * BETWEEN))
+    grid = figure.add_gridspec(n, 1, left=0.19, right=0.97, top=1 - INCHES_ABOVE / height, bottom=INCHES_BELOW / height)
+    grid.update(hspace=n * INCHES_BETWEEN / (height - INCHES_ABOVE - INCHES_BELOW - (n - 1) * INCHES_BETWEEN))
     for number, inside in enumerate(cells.values()):
         cell = grid[number]
         ratios = [axes.get_position().height for axes in inside]
@@ -248,11 +248,11 @@ def _name_above_rows(axes: "Axes", names: Sequence[str], places: Sequence[float]
     axes.set_yticks([])
 
 
-def _in_few_columns(legend: "Legend", owner: "Axes | Figure", **place: Any) -> None:
+def _redraw_legend(legend: "Legend", owner: "Axes | Figure", **place: Any) -> None:
     """Draw a legend of more names anew, in as many columns as fit."""
     handles = [handle for handle in legend.legend_handles if handle is not None]
     names = [text.get_text() for text in legend.get_texts()]
     if len(names) > 2:
         legend.remove()
-        ncols = 2 if max(map(len, names)) < PHONE_LETTERS / 3 else 1
+        ncols = 2 if max(map(len, names)) < PHONE_LINE_LENGTH / 3 else 1
         owner.legend(handles, names, fontsize=9, ncols=ncols, frameon=False, **place)

@@ -28,25 +28,25 @@ except ImportError:  # Windows, where nobody can remove a file while it is open
 JsonObject = dict[str, Any]
 
 # A folder that holds it was written by deep and may be replaced.
-MARKER = "results.json"
+RESULTS = "results.json"
 
 # The most bytes of a prompt, a text or a price list.
-LARGEST_TEXT = 1 << 26
+MAX_TEXT_BYTES = 1 << 26
 
 # The most bytes of a model file.
-LARGEST_MODEL = 1 << 28
+MAX_MODEL_BYTES = 1 << 28
 
 # The most bytes that a gzip file may hold: of all formats it alone hides how large it is.
-MOST_INFLATED = 1 << 28
+MAX_INFLATED_BYTES = 1 << 28
 
 # The folder that a process of this machine writes to before its files are complete.
-_PART = re.compile(rf"\.deep-{re.escape(platform.node())}-\d+-\w+\.part")
+_SCRATCH_NAME = re.compile(rf"\.deep-{re.escape(platform.node())}-\d+-\w+\.part")
 
 # The file in such a folder that its writer keeps locked.
-LIFE = "life"
+LOCK_FILE = "life"
 
 # The folder in it that holds the files of a run while they take their places.
-WHOLE = "whole"
+STAGE = "whole"
 
 
 def check_regular(path: Path, name: str, largest: float = float("inf")) -> None:
@@ -62,7 +62,7 @@ def check_regular(path: Path, name: str, largest: float = float("inf")) -> None:
         raise InputError(f"`{name}` must have at most {largest:,} bytes. Got {status.st_size:,} in {str(path)!r}.")
 
 
-def read_bytes(path: str | Path, name: str, largest: int = LARGEST_TEXT) -> bytes:
+def read_bytes(path: str | Path, name: str, largest: int = MAX_TEXT_BYTES) -> bytes:
     """Return the bytes of a regular file, which are no more than `largest`."""
     check_regular(Path(path), name, largest)
     return Path(path).read_bytes()
@@ -92,7 +92,7 @@ def read_toml(path: str | Path, name: str) -> JsonObject:
 
 
 @cache
-def packaged(package: str, name: str) -> JsonObject:
+def read_asset(package: str, name: str) -> JsonObject:
     """Return the content of a JSON or TOML file that comes with a package of deep."""
     raw = files(package).joinpath(name).read_bytes()
     result: JsonObject = json.loads(raw) if name.endswith(".json") else tomllib.loads(raw.decode("utf-8"))
@@ -142,7 +142,7 @@ def check_out(out: Path, endings: Sequence[str], name: str = "out") -> Path:
         raise InputError(f"`{name}` must be a file. Got the folder {str(out)!r}.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise InputError(f"`{name}` must lie in a writable folder. Got {str(out)!r}.")
-    remember(out)
+    remember_state(out)
     return out
 
 
@@ -153,7 +153,7 @@ def _check_no_device(out: Path, name: str = "out") -> None:
 
 
 @contextmanager
-def _scratch(out: Path) -> Iterator[Path]:
+def _scratch_folder(out: Path) -> Iterator[Path]:
     """Yield an empty folder beside `out`, and remove it; say in one line where there is no room.
 
     Those of processes of this machine that were killed go first.
@@ -165,11 +165,11 @@ def _scratch(out: Path) -> Iterator[Path]:
             tempfile.mkdtemp(prefix=f".deep-{platform.node()}-{os.getpid()}-", suffix=".part", dir=out.parent)
         )
         try:
-            with _held(scratch):
+            with _hold_lock(scratch):
                 yield scratch
         finally:
             # Files that could not take their places, where others of their run did, are nowhere else.
-            if not any(scratch.glob(f"{WHOLE}/*")):
+            if not any(scratch.glob(f"{STAGE}/*")):
                 shutil.rmtree(scratch, ignore_errors=True)
     except BrokenPipeError:
         raise
@@ -178,9 +178,9 @@ def _scratch(out: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _held(scratch: Path) -> Iterator[None]:
+def _hold_lock(scratch: Path) -> Iterator[None]:
     """Hold the lock by which all processes that see a folder know that its writer lives."""
-    life = scratch / LIFE
+    life = scratch / LOCK_FILE
     with life.with_suffix(".new").open("wb") if fcntl else life.open("wb") as file:
         if fcntl:
             with suppress(OSError):  # a file system without locks: nobody will say that this writer is dead
@@ -191,19 +191,19 @@ def _held(scratch: Path) -> Iterator[None]:
 
 def _remove_stale(folder: Path) -> None:
     for path in folder.iterdir():
-        if not (_PART.fullmatch(path.name) and _is_dead(path)):
+        if not (_SCRATCH_NAME.fullmatch(path.name) and _is_abandoned(path)):
             continue
         # Both of these may be the only copy: a run that was being replaced, files that were taking their places.
-        if not ((path / "old").exists() or any(path.glob(f"{WHOLE}/*"))):
+        if not ((path / "old").exists() or any(path.glob(f"{STAGE}/*"))):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_dead(scratch: Path) -> bool:
+def _is_abandoned(scratch: Path) -> bool:
     """Return whether the writer of a folder is known to have ended, whatever machine or container it was in.
 
     A process id says nothing: another container counts its own. A folder of a version without locks is left.
     """
-    life = scratch / LIFE
+    life = scratch / LOCK_FILE
     try:
         if fcntl is None:
             life.unlink()  # which Windows refuses while it is open
@@ -216,7 +216,7 @@ def _is_dead(scratch: Path) -> bool:
 
 
 @contextmanager
-def whole_file(out: Path) -> Iterator[Path]:
+def atomic_file(out: Path) -> Iterator[Path]:
     """Yield a path on the file system of `out` that takes its place if nothing goes wrong; where links lead to there.
 
     Raises
@@ -225,12 +225,12 @@ def whole_file(out: Path) -> Iterator[Path]:
         It cannot be written, a pipe or a device stands there, or others wrote to `out` since it was checked; the new
         file is then kept beside.
     """
-    with whole_files({"out": out}) as partial:
+    with atomic_files({"out": out}) as partial:
         yield partial["out"]
 
 
 @contextmanager
-def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator[dict[str, Path]]:
+def atomic_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator[dict[str, Path]]:
     """Yield paths of the files of one run; if nothing goes wrong, they take their places together, the first one last.
 
     Parameters
@@ -243,14 +243,14 @@ def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator
     Raises
     ------
     InputError
-        As :func:`whole_file`. Where others wrote to one of all these files, each stays, and the new ones are kept
+        As :func:`atomic_file`. Where others wrote to one of all these files, each stays, and the new ones are kept
         beside, all under one name.
     """
-    places, gone = {name: _real(out) for name, out in outs.items()}, [_real(out) for out in gone]
-    before = {place: _found.pop(place) if place in _found else _marks(place) for place in (*places.values(), *gone)}
+    places, gone = {name: _real_path(out) for name, out in outs.items()}, [_real_path(out) for out in gone]
+    before = {place: _states.pop(place) if place in _states else _stat_of(place) for place in (*places.values(), *gone)}
     with ExitStack() as stack:
         folders = {place.parent: place for place in places.values()}  # links may lead to several
-        parts = {folder: stack.enter_context(_scratch(place)) for folder, place in folders.items()}
+        parts = {folder: stack.enter_context(_scratch_folder(place)) for folder, place in folders.items()}
         for place in places.values():
             _check_no_device(place)
         for scratch in parts.values():
@@ -262,24 +262,24 @@ def whole_files(outs: Mapping[str, Path], gone: Iterable[Path] = ()) -> Iterator
             partial[name].rename(partial[name].with_name(place.name))
         if len(places) > 1:  # from here on, whatever ends the process, none of them is removed
             for scratch in parts.values():
-                (scratch / "part").rename(scratch / WHOLE)
-        done = WHOLE if len(places) > 1 else "part"
+                (scratch / "part").rename(scratch / STAGE)
+        done = STAGE if len(places) > 1 else "part"
         fresh = {parts[place.parent] / done / place.name: place for place in places.values()}
-        changed = next((place for place in before if _marks(place) not in (before[place], None)), None)
+        changed = next((place for place in before if _stat_of(place) not in (before[place], None)), None)
         if changed is not None:
             _keep_beside(fresh, changed)
-        _move(fresh)
+        _move_into_place(fresh)
         for path in gone:
             path.unlink(missing_ok=True)
 
 
-def _move(fresh: Mapping[Path, Path]) -> None:
+def _move_into_place(fresh: Mapping[Path, Path]) -> None:
     """Put new files into their places, the first one last."""
     for new, place in reversed(list(fresh.items())):
         try:
             new.replace(place)
         except OSError as error:
-            state = f"The new files are in {str(new.parent)!r}." if new.parent.name == WHOLE else "Nothing was written."
+            state = f"The new files are in {str(new.parent)!r}." if new.parent.name == STAGE else "Nothing was written."
             raise InputError(
                 f"`out` must be writable. Got {str(place)!r}: {error.strerror}. {state} Name another "
                 "place, or run it again."
@@ -287,16 +287,16 @@ def _move(fresh: Mapping[Path, Path]) -> None:
 
 
 # What stood where a command is to write when that was checked, until it is written: hours may lie between.
-_found: dict[Path, object] = {}
+_states: dict[Path, object] = {}
 
 
-def remember(out: Path) -> None:
+def remember_state(out: Path) -> None:
     """Record the state of a path that is to be written: where others change it until then, it stays."""
-    place = _real(out)
-    _found[place] = _marks(place)
+    place = _real_path(out)
+    _states[place] = _stat_of(place)
 
 
-def _real(out: Path) -> Path:
+def _real_path(out: Path) -> Path:
     """Return the place that a path leads to; none where the folder that it starts from is gone."""
     try:
         return Path(os.path.realpath(out))
@@ -312,7 +312,7 @@ def _unwritable(out: Path, error: OSError) -> InputError:
     )
 
 
-def _marks(place: Path) -> object:
+def _stat_of(place: Path) -> object:
     """Return marks by which a file, or a folder and all in it, is known again; None where nothing is."""
     result = []
     for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
@@ -327,7 +327,7 @@ def check_replaceable(folder: Path) -> None:
     if not folder.name:
         raise InputError(f"`out` must be a folder with a name. Got {str(folder)!r}.")
     if folder.is_dir():
-        if any(folder.iterdir()) and not (folder / MARKER).exists():
+        if any(folder.iterdir()) and not (folder / RESULTS).exists():
             raise InputError(
                 f"`out` must be a new folder or an earlier run. Got {str(folder)!r}, which holds other files."
             )
@@ -336,11 +336,11 @@ def check_replaceable(folder: Path) -> None:
     anchor = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not (anchor.is_dir() and os.access(anchor, os.W_OK)):
         raise InputError(f"`out` must be in a writable folder. Got {str(folder)!r}.")
-    remember(folder)
+    remember_state(folder)
 
 
 @contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
+def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder beside `folder` that takes its place if nothing goes wrong.
 
     An earlier run in `folder` is there unchanged until the new one is complete. Where others change it or put
@@ -351,16 +351,16 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     InputError
         `folder` is neither absent nor empty nor an earlier run, now or at the end, or cannot be written.
     """
-    folder = _real(folder) if folder.name else folder
-    if folder not in _found:
+    folder = _real_path(folder) if folder.name else folder
+    if folder not in _states:
         check_replaceable(folder)
-    before = _found.pop(folder)
+    before = _states.pop(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _scratch(folder) as scratch:
+    with _scratch_folder(folder) as scratch:
         fresh = scratch / "new"
         fresh.mkdir()
         yield fresh
-        if _marks(folder) not in (before, None):
+        if _stat_of(folder) not in (before, None):
             _keep_beside({fresh: folder}, folder)
         try:
             if folder.exists():
@@ -384,10 +384,10 @@ def _keep_beside(fresh: Mapping[Path, Path], changed: Path) -> None:
     first = next(iter(fresh.values()))
     stem = first.name if first.is_dir() else first.stem
     for number in count():
-        places = {new: _named(place, stem, f"{stem}.new{number or ''}") for new, place in fresh.items()}
+        places = {new: _renamed_path(place, stem, f"{stem}.new{number or ''}") for new, place in fresh.items()}
         if not any(map(os.path.lexists, places.values())):
             break
-    _move(places)
+    _move_into_place(places)
     others = " and the files beside it" if len(places) > 1 else ""
     raise InputError(
         f"`out` must not change during a run. Got {str(changed)!r}, which another program changed meanwhile. "
@@ -395,7 +395,7 @@ def _keep_beside(fresh: Mapping[Path, Path], changed: Path) -> None:
     )
 
 
-def _named(place: Path, stem: str, instead: str) -> Path:
+def _renamed_path(place: Path, stem: str, instead: str) -> Path:
     """Return a place by a name that begins otherwise, after `stem` or, where it does not begin so, before it."""
     name = place.name
     return place.with_name(instead + name.removeprefix(stem) if name.startswith(stem) else f"{instead}.{name}")
@@ -413,7 +413,7 @@ def to_json(results: Mapping[str, object], encoding: str = "utf-8") -> str:
 
 def write_results(folder: Path, results: Mapping[str, object]) -> None:
     """Write the file that marks a folder as deep's own."""
-    (folder / MARKER).write_text(to_json(results), encoding="utf-8")
+    (folder / RESULTS).write_text(to_json(results), encoding="utf-8")
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:

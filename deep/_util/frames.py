@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, get_ar
 
 import numpy as np
 
-from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, shown
+from deep._util.checks import Labels, Positions, Texts, Votes, check_choice, quote
 from deep._util.columns import Column, TablePlace, vote_cells
 from deep._util.names import check_name
 from deep._util.scales import Scale
@@ -46,11 +46,11 @@ def frame_table(frame: Frame) -> "pa.Table":
             f"`frame` must be a data frame of pandas, Polars or pyarrow. Got {type(frame).__name__}. "
             "Give an array of votes with `voter_names`."
         )
-    frame = _with_names(frame)
+    frame = _with_text_names(frame)
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise _refused(frame, error) from None
+        raise _mixed_kinds_error(frame, error) from None
     if not table.num_rows:
         raise InputError("`frame` must have at least one row. Got none.")
     # pandas adds an index without a name as such a column.
@@ -58,11 +58,11 @@ def frame_table(frame: Frame) -> "pa.Table":
     _check_unique(table.column_names)
     binary = next((field.name for field in table.schema if pa.types.is_fixed_size_binary(field.type)), None)
     if binary is not None:  # what Polars makes of Python objects: their addresses
-        raise InputError(f"`frame` must have columns of text, numbers or booleans. Got objects in {shown(binary)}.")
+        raise InputError(f"`frame` must have columns of text, numbers or booleans. Got objects in {quote(binary)}.")
     return table.drop_columns(index)
 
 
-def _with_names(frame: Any) -> Frame:
+def _with_text_names(frame: Any) -> Frame:
     """Return a frame of pandas with text above every column, also where a pivot has put numbers there."""
     if not hasattr(frame, "iloc"):
         return cast("Frame", frame)
@@ -76,35 +76,35 @@ def _with_names(frame: Any) -> Frame:
 def _check_unique(names: Iterable[str]) -> None:
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
-        raise InputError(f"`frame` must have unique column names. Got {shown(twice)} twice.")
+        raise InputError(f"`frame` must have unique column names. Got {quote(twice)} twice.")
 
 
-def _refused(frame: Any, error: Exception) -> InputError:
+def _mixed_kinds_error(frame: Any, error: Exception) -> InputError:
     """Return the error for a frame with a column of several kinds, which Arrow has no type for."""
     if hasattr(frame, "iloc"):
         for name in getattr(frame, "columns", ()):
             cells = [(row, cell) for row, cell in enumerate(frame[name].tolist()) if cell is not None and cell == cell]
-            other = next(((row, cell) for row, cell in cells if _kind(cell) is not _kind(cells[0][1])), None)
+            other = next(((row, cell) for row, cell in cells if _cell_kind(cell) is not _cell_kind(cells[0][1])), None)
             if other is not None:
                 return InputError(
-                    f"`frame` must have one kind of cell in a column. Got {shown(other[1])} at "
-                    f"{frame_place(other[0], name)}, below {shown(cells[0][1])}. Votes are 1, 0 or empty."
+                    f"`frame` must have one kind of cell in a column. Got {quote(other[1])} at "
+                    f"{frame_place(other[0], name)}, below {quote(cells[0][1])}. Votes are 1, 0 or empty."
                 )
     reason = str(error).partition("\n")[0].rstrip(".")
     return InputError(f"`frame` must have columns of text, numbers or booleans. Got: {reason}.")
 
 
-def _kind(cell: object) -> type:
+def _cell_kind(cell: object) -> type:
     """Return the kind of a cell; whole numbers and others are one."""
     return float if isinstance(cell, int | float) and not isinstance(cell, bool) else type(cell)
 
 
 def frame_place(row: int, column: str) -> str:
     """Return the place of a cell of a frame, whose rows count from 0, for an error message."""
-    return f"row {row} (from 0), column {shown(column)}"
+    return f"row {row} (from 0), column {quote(column)}"
 
 
-def without_codes(table: "pa.Table") -> "pa.Table":
+def null_for_no_vote(table: "pa.Table") -> "pa.Table":
     """Return a table in which the number -1, which stands for no vote in arrays, is an empty cell."""
     import pyarrow as pa
     from pyarrow import compute
@@ -125,11 +125,11 @@ SCALES: ContextVar[Mapping[str, Scale]] = ContextVar("SCALES", default=MappingPr
 
 
 @contextmanager
-def rows_under(dataset: str | None, scales: Sequence[str] = ()) -> Iterator[None]:
+def table_defaults(dataset: str | None, scales: Sequence[str] = ()) -> Iterator[None]:
     """Read rows of tables without a column dataset as rows of this one, and answers on scales, as ``"NAME=1-5"``."""
     # A context variable: threads of a server read tables side by side.
     token = DATASET.set(dataset if dataset is None else check_name(dataset, "dataset"))
-    declared = SCALES.set(dict(map(_declaration, scales)) if scales else SCALES.get())
+    declared = SCALES.set(dict(map(_parse_declaration, scales)) if scales else SCALES.get())
     try:
         yield
     finally:
@@ -137,19 +137,19 @@ def rows_under(dataset: str | None, scales: Sequence[str] = ()) -> Iterator[None
         SCALES.reset(declared)
 
 
-def _declaration(text: str) -> tuple[str, Scale]:
+def _parse_declaration(text: str) -> tuple[str, Scale]:
     name, mark, scale = text.rpartition("=")
     if not (name and mark):
-        raise InputError(f"`scale` must be NAME=SCALE, as 'gpt-*=1-5'. Got {shown(text)}.")
-    return name, Scale.parse(scale, f" for {shown(name)}")
+        raise InputError(f"`scale` must be NAME=SCALE, as 'gpt-*=1-5'. Got {quote(text)}.")
+    return name, Scale.parse(scale, f" for {quote(name)}")
 
 
 # The dataset of the rows of a frame, or of a table in crowd-kit's layout, that names none.
-UNNAMED = "data"
+DEFAULT_DATASET = "data"
 
 
 # Columns of a table: what compares each judge with each other has their square in memory.
-MOST_VOTERS = 10_000
+MAX_VOTERS = 10_000
 
 
 class Source(TablePlace, ABC):
@@ -196,9 +196,9 @@ class Source(TablePlace, ABC):
 
     def check_width(self, names: Collection[str], param: str, what: str) -> None:
         """Raise where the table has more columns of judges or people than can be compared."""
-        if len(names) > MOST_VOTERS:
+        if len(names) > MAX_VOTERS:
             raise InputError(
-                f"`{param}` must have at most {MOST_VOTERS:,} {what} columns each. Got {len(names):,} in "
+                f"`{param}` must have at most {MAX_VOTERS:,} {what} columns each. Got {len(names):,} in "
                 f"{str(self.path)!r}. Write a row for each item and a column for each {what}."
             )
 
@@ -229,7 +229,7 @@ class Source(TablePlace, ABC):
                 yield {name: Column(self, name, piece.column(name), start + at) for name in names}
             start += table.num_rows
         if not start:
-            raise self.without_rows()
+            raise self.no_rows_error()
 
     @abstractmethod
     def _tables(self, names: Sequence[str], size: int | None, *, whole: bool) -> "Iterator[pa.Table]":
@@ -239,7 +239,7 @@ class Source(TablePlace, ABC):
         """Raise where a cell of a judge that votes is no vote."""
         vote_cells(self.read([name])[name])
 
-    def without_rows(self) -> InputError:
+    def no_rows_error(self) -> InputError:
         """Return an error for a header alone."""
         return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
 
@@ -253,7 +253,7 @@ class Source(TablePlace, ABC):
                 )
             check_name(name, "paths", where=f" above column {position} of {self.path}")
             if name in names:
-                raise InputError(f"`paths` must have unique column names. Got {shown(name)} twice in {self.path}.")
+                raise InputError(f"`paths` must have unique column names. Got {quote(name)} twice in {self.path}.")
             names.add(name)
 
 
@@ -290,15 +290,15 @@ class FrameVotes(Protocol):
     families: Mapping[str, str]
 
 
-def frame_of(votes: FrameVotes, layout: Layout, library: str) -> object:
+def votes_to_frame(votes: FrameVotes, layout: Layout, library: str) -> object:
     """Return votes as a data frame; parameters and errors as in :meth:`deep.VoteMatrix.to_frame`."""
     check_choice(layout, get_args(Layout), "layout")
     check_choice(library, ("pandas", "polars"), "library")
     table = {"crowd-kit": _crowd_table, "long": _long_table, "wide": wide_table}[layout](votes)
-    return frame_of_table(table, library)
+    return table_to_frame(table, library)
 
 
-def frame_of_table(table: "pa.Table", library: str) -> object:
+def table_to_frame(table: "pa.Table", library: str) -> object:
     """Return a table of Arrow as a frame of pandas or Polars."""
     check_choice(library, ("pandas", "polars"), "library")
     if library == "polars":

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Array, Floats, Labels, Positions, Texts, Votes, check_choice, shown
+from deep._util.checks import Array, Floats, Labels, Positions, Texts, Votes, check_choice, quote
 from deep._util.columns import (
-    LONG,
+    LONG_LAYOUTS,
     Column,
     GradeError,
     Hashes,
@@ -28,8 +28,8 @@ from deep._util.columns import (
     vote_cells,
 )
 from deep._util.frames import NO_VOTE, ROLES, SCALES, Frame, FrameSource, Layout, Source, frame_table, votes_array
-from deep._util.names import ODD, check_name, check_no_known, check_twins, family_of, plain_form
-from deep._util.scales import Scale, UnknownScaleError, answer_columns, recognise, scales_of
+from deep._util.names import ODD_CHARACTER, check_lookalikes, check_misspelled, check_name, family_of, visible_form
+from deep._util.scales import Scale, UnknownScaleError, answer_columns, infer_scales, scales_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 # The most votes of a long table as a wide one, those that are missing counted in: a byte each.
-MOST_CELLS = 1 << 29
+MAX_CELLS = 1 << 29
 
 KEYS = ROLES[:2]
 
@@ -88,7 +88,7 @@ def check_keys(source: Source, names: Mapping[str, str] = MappingProxyType({})) 
             if {"source", "claim"} <= set(source.columns):
                 remedy = " It holds claims: `deep ask` makes votes of it"
             raise InputError(
-                f"`{source.param}` must have a column {names.get(key, key)}. Got {quoted(source.own_columns)} in "
+                f"`{source.param}` must have a column {names.get(key, key)}. Got {quoted_names(source.own_columns)} in "
                 f"{source.path}.{remedy}."
             )
 
@@ -109,7 +109,7 @@ def read_part(source: Source, names: tuple[str, ...], ignored: Collection[str], 
             if role in piece:
                 result.setdefault(role, []).append(read(piece[role]))
         hashes.append(hash_items(*(texts(piece[key], required=True) for key in KEYS)))
-    columns = {name: below(parts) for name, parts in result.items()}
+    columns = {name: concat_columns(parts) for name, parts in result.items()}
     others: dict[str, Any] = {role: columns.get(role) for role in ROLE_READERS}
     return TablePart(source, item_id=columns["item_id"], hashes=hashes, names=names, values=columns["values"], **others)
 
@@ -176,8 +176,8 @@ class LongSource(FrameSource):
             self.costs = {name: float(sums[code] / counts[code]) for code, name in enumerate(voters) if counts[code]}
 
         wide = {"dataset": part.dataset[first], "item_id": items[first]}
-        documents = _merge([part], [rows], "document_id", np.full(len(first), "", dtype=object))
-        labels = _merge([part], [rows], "label", np.full(len(first), NO_VOTE, dtype=np.int8))
+        documents = _merge_role([part], [rows], "document_id", np.full(len(first), "", dtype=object))
+        labels = _merge_role([part], [rows], "label", np.full(len(first), NO_VOTE, dtype=np.int8))
         if documents is not None:
             wide["document_id"] = documents
         if part.family is not None:
@@ -203,15 +203,15 @@ class LongSource(FrameSource):
                 "Give that judge another name."
             )
         self.check_width(voters, self.param, "voter")
-        if n_items * len(voters) > MOST_CELLS:
+        if n_items * len(voters) > MAX_CELLS:
             raise InputError(
-                f"`{self.param}` must have at most {MOST_CELLS:,} pairs of an item and a judge. Got {n_items:,} items "
+                f"`{self.param}` must have at most {MAX_CELLS:,} pairs of an item and a judge. Got {n_items:,} items "
                 f"and {len(voters):,} judges in {self.path}. Split it by judge or dataset."
             )
 
 
-def quoted(names: Iterable[str]) -> str:
-    return ", ".join(shown(name) for name in names)
+def quoted_names(names: Iterable[str]) -> str:
+    return ", ".join(quote(name) for name in names)
 
 
 def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hashes:
@@ -223,7 +223,7 @@ def hash_items(datasets: "pa.ChunkedArray", item_ids: "pa.ChunkedArray") -> Hash
     return np.asarray(hash_texts(item_ids) + DATASET_FACTOR * of_dataset[coded.indices.to_numpy()])
 
 
-def twice(hashes: list[Hashes]) -> bool:
+def has_duplicates(hashes: list[Hashes]) -> bool:
     """Say whether a hash comes twice; the list is emptied, to spare memory."""
     result = np.concatenate(hashes)
     hashes.clear()
@@ -238,9 +238,9 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
     """
     import pyarrow as pa
 
-    items, n_items = _codes(item_ids)
+    items, n_items = _text_codes(item_ids)
     # A pair of numbers as one: at most (distinct datasets x distinct ids), far below 2^63.
-    keys = _codes(datasets)[0] * n_items + items
+    keys = _text_codes(datasets)[0] * n_items + items
     # Arrow numbers keys as they first occur, so that output keeps the order of the first file.
     encoded = pa.array(keys).dictionary_encode()
     numbers, first = encoded.indices.to_numpy().astype(np.intp), np.empty(len(encoded.dictionary), dtype=np.intp)
@@ -249,14 +249,14 @@ def number_items(datasets: Sequence[Texts], item_ids: Sequence[Texts]) -> tuple[
     return np.split(numbers, ends), first
 
 
-def _codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
+def _text_codes(columns: Sequence[Texts]) -> tuple[npt.NDArray[np.int64], int]:
     """Return a whole number for each string of columns below each other, equal where they look alike; and how many."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     texts = pa.concat_arrays([pa.array(one, pa.large_string()) for one in columns])
-    odd = pc.match_substring_regex(texts, ODD.pattern)
-    forms = [plain_form(text) for text in texts.filter(odd).to_pylist()]
+    odd = pc.match_substring_regex(texts, ODD_CHARACTER.pattern)
+    forms = [visible_form(text) for text in texts.filter(odd).to_pylist()]
     encoded = pc.replace_with_mask(texts, odd, pa.array(forms, pa.large_string())).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
@@ -269,7 +269,7 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if len(parts) == 1 and not twice(parts[0].hashes):
+    if len(parts) == 1 and not has_duplicates(parts[0].hashes):
         (one,) = parts
         datasets, item_ids, names = one.dataset, one.item_id, one.names
         labels, documents = one.label, one.document_id
@@ -280,14 +280,14 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> dict[str, Any]:
             check_repeated(part, own)
         datasets = np.concatenate([part.dataset for part in parts])[first]
         item_ids = np.concatenate([part.item_id for part in parts])[first]
-        labels = _merge(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
-        documents = _merge(parts, rows, "document_id", np.full(len(first), "", dtype=object))
+        labels = _merge_role(parts, rows, "label", np.full(len(first), -1, dtype=np.int8))
+        documents = _merge_role(parts, rows, "document_id", np.full(len(first), "", dtype=object))
         names, values = _merge_values(parts, rows, len(first), empty)
-    check_twins(names, "paths")
-    check_twins(dict.fromkeys(datasets), "dataset")
+    check_lookalikes(names, "paths")
+    check_lookalikes(dict.fromkeys(datasets), "dataset")
     if len(parts) > 1:
         _check_shared(parts, rows)
-    elif pc.any(pc.match_substring_regex(pa.array(item_ids, pa.large_string()), ODD.pattern)).as_py():
+    elif pc.any(pc.match_substring_regex(pa.array(item_ids, pa.large_string()), ODD_CHARACTER.pattern)).as_py():
         # Items that look the same have one number, as those that are the same.
         check_repeated(parts[0], number_items([datasets], [item_ids])[0][0])
     if documents is not None and not (documents != "").all():  # an item without one is a document of its own
@@ -304,7 +304,7 @@ def join_parts(parts: list[TablePart], empty: np.generic) -> dict[str, Any]:
     }
 
 
-def below(parts: list[ColumnValues]) -> ColumnValues:
+def concat_columns(parts: list[ColumnValues]) -> ColumnValues:
     """Return arrays below each other; each is given up once it is copied, so that they are hardly held twice."""
     if len(parts) == 1:
         return parts.pop()
@@ -319,7 +319,7 @@ def below(parts: list[ColumnValues]) -> ColumnValues:
 
 
 # The ids of each file that an error names where two files share no item.
-N_IDS = 3
+MAX_IDS = 3
 
 
 def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
@@ -335,7 +335,7 @@ def _check_shared(parts: list[TablePart], rows: list[Positions]) -> None:
         ]
         if mates and not any(np.isin(own, its).any() for _, its in mates):
             other = mates[0][0]
-            ids, its_ids = (", ".join(shown(str(item)) for item in one.item_id[:N_IDS]) for one in (part, other))
+            ids, its_ids = (", ".join(quote(str(item)) for item in one.item_id[:MAX_IDS]) for one in (part, other))
             raise InputError(
                 f"`item_id` must be written alike in files of different judges of one dataset. Got none in common: "
                 f"{ids} in {part.source.path}, and {its_ids} in {other.source.path}."
@@ -349,15 +349,15 @@ def check_repeated(part: TablePart, rows: Positions, scope: str = "within a data
         return
     again = int(np.setdiff1d(np.arange(len(rows)), first)[0])
     before = int(np.flatnonzero(rows == rows[again])[0])
-    check_twins([str(part.item_id[before]), str(part.item_id[again])], "item_id")
+    check_lookalikes([str(part.item_id[before]), str(part.item_id[again])], "item_id")
     raise InputError(
-        f"`item_id` must be unique {scope}. Got {shown(part.item_id[again])} of dataset "
-        f"{shown(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row "
+        f"`item_id` must be unique {scope}. Got {quote(part.item_id[again])} of dataset "
+        f"{quote(part.dataset[again])} at {part.source.where(again, 'item_id')}, and before at row "
         f"{before + part.source.first}."
     )
 
 
-def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: ColumnValues) -> ColumnValues | None:
+def _merge_role(parts: list[TablePart], rows: list[Positions], role: str, merged: ColumnValues) -> ColumnValues | None:
     """Fill `merged`, which holds only the empty value, from the files that have the column; None if none has."""
     empty, origin = merged[0], np.zeros(len(merged), dtype=np.intp)
     columns = [(k, getattr(part, role)) for k, part in enumerate(parts) if getattr(part, role) is not None]
@@ -374,9 +374,9 @@ def _merge(parts: list[TablePart], rows: list[Positions], role: str, merged: Col
                 ("all files", other.source.path) if other is not part else ("all rows of an item", "another row")
             )
             raise InputError(
-                f"`{role}` must be the same in {scope}. Got {shown(values[row])} at {part.source.where(row, role)}, "
-                f"but {shown(merged[item])} in {place}, for item {shown(part.item_id[row])} of dataset "
-                f"{shown(part.dataset[row])}."
+                f"`{role}` must be the same in {scope}. Got {quote(values[row])} at {part.source.where(row, role)}, "
+                f"but {quote(merged[item])} in {place}, for item {quote(part.item_id[row])} of dataset "
+                f"{quote(part.dataset[row])}."
             )
     return merged if columns else None
 
@@ -389,16 +389,16 @@ def _merge_families(parts: list[TablePart], datasets: Texts) -> dict[str, str]:
             continue
         # The first row of each pair of dataset and family, in order.
         family_rows = np.flatnonzero(part.family != "")
-        codes, n_families = _codes([part.family[family_rows]])
-        _, first = np.unique(_codes([part.dataset[family_rows]])[0] * n_families + codes, return_index=True)
+        codes, n_families = _text_codes([part.family[family_rows]])
+        _, first = np.unique(_text_codes([part.dataset[family_rows]])[0] * n_families + codes, return_index=True)
         for row in np.sort(family_rows[first]).tolist():
             dataset, family = part.dataset[row], str(part.family[row])
             before, source, place = places.setdefault(dataset, (family, part.source, row))
             if before != family:
                 raise InputError(
-                    f"`family` must be the same throughout a dataset. Got {shown(family)} at "
-                    f"{part.source.where(row, 'family')}, but {shown(before)} at {source.where(place, 'family')}, for "
-                    f"dataset {shown(dataset)}."
+                    f"`family` must be the same throughout a dataset. Got {quote(family)} at "
+                    f"{part.source.where(row, 'family')}, but {quote(before)} at {source.where(place, 'family')}, for "
+                    f"dataset {quote(dataset)}."
                 )
     families = {name: places[name][0] if name in places else family_of(name) for name in sorted(set(datasets))}
     return {name: family for name, family in families.items() if family != name}
@@ -417,9 +417,9 @@ def _merge_values(
             shared = [name for name in part.names if name in others]
             both = np.flatnonzero(np.isin(rows[k], other_rows))
             if shared and len(both):
-                item = f"item {shown(part.item_id[both[0]])} of dataset {shown(part.dataset[both[0]])}"
+                item = f"item {quote(part.item_id[both[0]])} of dataset {quote(part.dataset[both[0]])}"
                 raise InputError(
-                    f"`paths` must give each voter once for an item. Got column {shown(shared[0])} for {item} "
+                    f"`paths` must give each voter once for an item. Got column {quote(shared[0])} for {item} "
                     f"in {other.source.path} and in {part.source.path}."
                 )
         columns = np.array([place[name] for name in part.names], dtype=np.intp)
@@ -438,11 +438,11 @@ def read_joined(
         source.check_width(names, source.param, what)
         if not isinstance(source, LongSource):  # whose voters are cells, not names of columns
             leave_out = "leave it out with `--ignore {name!r}` (`ignore`)"
-            check_no_known(names, ROLES, source.param, leave_out, f" in {source.path}")
+            check_misspelled(names, ROLES, source.param, leave_out, f" in {source.path}")
     if not any(of_source):
         raise InputError(
             f"`{sources[0].param}` must have at least one {what} column beside {', '.join(ROLES)} and the ignored "
-            f"ones. Got {quoted(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
+            f"ones. Got {quoted_names(all_columns(sources))} in {', '.join(str(source.path) for source in sources)}."
         )
     parts = [
         read_part(source, names, frozenset(ignored), cells) for source, names in zip(sources, of_source, strict=True)
@@ -458,7 +458,7 @@ def read_answers(
 ) -> dict[str, Any]:
     """Return the arguments of a :class:`deep.VoteMatrix` of tables of judges; where all vote, they are read as votes.
 
-    `scales` declares some by name or pattern, those of `rows_under` where it is None; others are recognised.
+    `scales` declares some by name or pattern, those of `table_defaults` where it is None; others are recognised.
     """
     scales = SCALES.get() if scales is None else scales
     if {*map(str, scales.values())} <= {"binary"}:
@@ -470,10 +470,10 @@ def read_answers(
     names, answers = table["voter_names"], table["votes"]
     rest = {name: column for name, column in zip(names, answers.T, strict=True) if name not in declared}
     try:
-        scale_of = declared | recognise(rest)
+        scale_of = declared | infer_scales(rest)
     except UnknownScaleError as error:
         row = int(np.flatnonzero(rest[error.column] == error.value)[0])
-        place = f"item {shown(table['item_ids'][row])} of dataset {shown(table['datasets'][row])}"
+        place = f"item {quote(table['item_ids'][row])} of dataset {quote(table['datasets'][row])}"
         paths = ", ".join(str(source.path) for source in sources if error.column in source.columns)
         raise InputError(f"{error} It is {place}, in {paths}.") from None
     # Of judges that vote beside those that do not, cells are votes as ever: no "01" or "nan" among them.
@@ -503,7 +503,7 @@ def read_frame(
     names = long_names(source.columns)
     if layout is not None:
         check_choice(layout, get_args(Layout), "layout")
-        names = {} if layout == "wide" else LONG[layout] | (names if layout == "long" else {})
+        names = {} if layout == "wide" else LONG_LAYOUTS[layout] | (names if layout == "long" else {})
     if ("dataset" in source.columns) == (dataset is not None):
         got = "both" if dataset is not None else "neither"
         raise InputError(f"`dataset` must be given for a frame without a column dataset, and only then. Got {got}.")
@@ -512,5 +512,5 @@ def read_frame(
     if names:
         source = LongSource(source, names)
     else:
-        check_no_known([name for name in source.columns if name not in ROLES], ROLES, "frame", "drop it")
+        check_misspelled([name for name in source.columns if name not in ROLES], ROLES, "frame", "drop it")
     return read_answers([source], (), scales, "vote")

@@ -72,30 +72,30 @@ def listed(names: Sequence[object], most: int = 4, rest: str = "others") -> str:
     return f"{text} and {more:,} {rest}" if more > 0 else text
 
 
-def dollars(amount: float) -> str:
+def format_dollars(amount: float) -> str:
     """Return an amount in dollars, with cents and what is below them as far as it says something.
 
     Examples
     --------
-    >>> dollars(0), dollars(0.0042), dollars(12.3456)
+    >>> format_dollars(0), format_dollars(0.0042), format_dollars(12.3456)
     ('nothing', '$0.0042', '$12.35')
     """
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.2g}" if amount else "nothing"
 
 
-def shortened(name: str, most: int) -> str:
+def shorten(name: str, most: int) -> str:
     """Return a name of at most so many characters.
 
     Examples
     --------
-    >>> shortened("strict-grounding", 8)
+    >>> shorten("strict-grounding", 8)
     'strict-…'
     """
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 # A judge that asks an LLM is named PROMPT@HASH/MODEL.
-HASH = re.compile(r"@[0-9a-f]{6,}(?=/|$)")
+VERSION_HASH = re.compile(r"@[0-9a-f]{6,}(?=/|$)")
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
@@ -108,17 +108,17 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     >>> short_names(["yes-no@4a471084/gpt-4o"])["yes-no@4a471084/gpt-4o"]
     'yes-no/gpt-4o'
     """
-    plain = {name: HASH.sub("", name, count=1) for name in names}
+    plain = {name: VERSION_HASH.sub("", name, count=1) for name in names}
     of = Counter(plain.values())
     return {name: short if of[short] == 1 else name for name, short in plain.items()}
 
 
-def table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
+def format_table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     """Return rows in columns, the last `right` of them flush right.
 
     Examples
     --------
-    >>> print(table([("DATASET", "N"), ("fect", "410")], right=1))
+    >>> print(format_table([("DATASET", "N"), ("fect", "410")], right=1))
     DATASET    N
     fect     410
     """
@@ -147,7 +147,7 @@ def html_table(said: Sequence[str], header: Sequence[str], rows: Sequence[Sequen
 
 
 # Unicode categories that no name may hold: they end a line, move a cursor, turn the direction of writing, or hide.
-REFUSED = {
+REFUSED_CATEGORIES = {
     "Cc": "the control character",
     "Cf": "the invisible character",
     "Cs": "half of a surrogate pair",
@@ -156,25 +156,25 @@ REFUSED = {
 }
 
 # Invisible characters that some scripts need to be spelt right.
-JOINERS = "\u200c\u200d"
+WIDTH_JOINERS = "\u200c\u200d"
 
-PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
+SAFE_FILE_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,78}[a-z0-9])?")
 """Names that are their own file names on every system, whatever it makes of case, dots and length."""
 
 # Names that Windows keeps for devices, with any ending.
-RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+RESERVED_FILE_NAME = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
 # The parts of a name that another one can look like: blanks to be overlooked, and all that is not ASCII.
-ODD = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
+ODD_CHARACTER = re.compile(r"[^\x00-\x7F]|^\s|\s$|\s\s")
 
 # Letters and marks, by their category, that show nothing.
-INVISIBLE = "\u034f\u115f\u1160\u3164\uffa0"
+INVISIBLE_LETTERS = "\u034f\u115f\u1160\u3164\uffa0"
 
 # The most characters of a name: a longer one fits no figure.
 LONGEST_NAME = 1000
 
 # A name that looks as if `file_name` had made it.
-DIGEST = re.compile(r"(?:.*-)?[0-9a-f]{8}")
+DIGESTED_NAME = re.compile(r"(?:.*-)?[0-9a-f]{8}")
 
 
 def check_name(name: str, param: str, *, where: str = "") -> str:
@@ -208,9 +208,9 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
         raise InputError(f"`{param}` must be text. Got {name!r:.60}.")
     if name.isprintable() and name.strip() and len(name) <= LONGEST_NAME:
         return name  # nearly all
-    result = next((c for c in name if unicodedata.category(c) in REFUSED and c not in JOINERS), None)
+    result = next((c for c in name if unicodedata.category(c) in REFUSED_CATEGORIES and c not in WIDTH_JOINERS), None)
     if result is not None:
-        fault = f"{REFUSED[unicodedata.category(result)]} U+{ord(result):04X} in {name[:60]!a}"
+        fault = f"{REFUSED_CATEGORIES[unicodedata.category(result)]} U+{ord(result):04X} in {name[:60]!a}"
     elif not name.strip():
         fault = "nothing"
     elif len(name) > LONGEST_NAME:
@@ -220,7 +220,7 @@ def check_name(name: str, param: str, *, where: str = "") -> str:
     raise InputError(f"`{param}` must be printable text on one line. Got {fault}{where}. Rename it.")
 
 
-def plain_form(name: str) -> str:
+def visible_form(name: str) -> str:
     r"""Return a name as people see it: composed (NFC), without invisible characters, its blanks single and inside.
 
     Names that differ and have one such form are twins: nobody can tell them apart, and what belongs together is
@@ -228,14 +228,14 @@ def plain_form(name: str) -> str:
 
     Examples
     --------
-    >>> from deep._util.names import plain_form
-    >>> plain_form("e\u0301te\u0301 "), plain_form("news")
+    >>> from deep._util.names import visible_form
+    >>> visible_form("e\u0301te\u0301 "), visible_form("news")
     ('été', 'news')
     """
-    if not ODD.search(name):
+    if not ODD_CHARACTER.search(name):
         return name  # nearly all
     for character in {*name}:  # each once: names may be whole texts
-        if unicodedata.category(character) == "Cf" or character in INVISIBLE:
+        if unicodedata.category(character) == "Cf" or character in INVISIBLE_LETTERS:
             name = name.replace(character, "")
     return " ".join(unicodedata.normalize("NFC", name).split())
 
@@ -244,12 +244,12 @@ def plain_form(name: str) -> str:
 LABEL_NAMES = ("gold", "target", "y")
 
 
-def meant_column(name: str, known: Collection[str]) -> str | None:
+def intended_column(name: str, known: Collection[str]) -> str | None:
     """Return the known column that a name seems to mean: its own but for case and outer blanks, or another for labels.
 
     Examples
     --------
-    >>> [meant_column(name, ("label", "dataset")) for name in ("Label ", "gold", "label", "strict")]
+    >>> [intended_column(name, ("label", "dataset")) for name in ("Label ", "gold", "label", "strict")]
     ['label', 'label', None, None]
     """
     plain = name.strip().casefold()
@@ -258,21 +258,21 @@ def meant_column(name: str, known: Collection[str]) -> str | None:
     return plain if plain in known and plain != name else None
 
 
-def check_no_known(names: Iterable[str], known: Collection[str], param: str, leave_out: str, place: str = "") -> None:
+def check_misspelled(names: Iterable[str], known: Collection[str], param: str, leave_out: str, place: str = "") -> None:
     """Raise where a column that would be a voter seems to mean a known one: a label that votes is always right."""
     for name in names:
-        if (meant := meant_column(name, known)) is not None:
+        if (meant := intended_column(name, known)) is not None:
             raise InputError(
                 f"`{param}` must use deep's column names. Got {name!r}{place}, which may be the column "
                 f"{meant!r}. Rename it, or {leave_out.format(name=name)}."
             )
 
 
-def check_twins(names: Iterable[str], param: str) -> None:
+def check_lookalikes(names: Iterable[str], param: str) -> None:
     """Raise an InputError where two names differ and look the same."""
     forms: dict[str, str] = {}
     for name in names:
-        before = forms.setdefault(plain_form(name), name)
+        before = forms.setdefault(visible_form(name), name)
         if before != name:
             raise InputError(
                 f"`{param}` must have names that look different. Got {before!a} and {name!a}. "
@@ -336,7 +336,7 @@ def file_name(name: str) -> str:
     >>> file_name("framing/co"), file_name("..")
     ('framing-co-38e7e141', '5ec1f7e7')
     """
-    if PLAIN.fullmatch(name) and not RESERVED.fullmatch(name) and not DIGEST.fullmatch(name):
+    if SAFE_FILE_NAME.fullmatch(name) and not RESERVED_FILE_NAME.fullmatch(name) and not DIGESTED_NAME.fullmatch(name):
         return name
     # Two names that read alike, as `a b` and `a/b`, still get two files.
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -345,7 +345,7 @@ def file_name(name: str) -> str:
 
 
 @cache
-def _published() -> dict[str, dict[str, str]]:
+def _published_names() -> dict[str, dict[str, str]]:
     """Return the table of names of published datasets."""
     return tomllib.loads(files("deep._util").joinpath("names.toml").read_text(encoding="utf-8"))
 
@@ -354,7 +354,7 @@ def canonical_name(name: str) -> str:
     """Return the registered spelling of a dataset's name, in lower case with hyphens."""
     # Published names differ in case and in what joins their words: `AggreFact_CNN`, `aggrefact-cnn`.
     plain = re.sub(r"[\s_/.-]+", "-", name.strip().casefold())
-    return str(_published()["spellings"].get(plain, plain))
+    return str(_published_names()["spellings"].get(plain, plain))
 
 
 def family_of(dataset: str) -> str:
@@ -376,7 +376,7 @@ def family_of(dataset: str) -> str:
     >>> family_of("tofueval-mediasum"), family_of("TofuEval-MeetB"), family_of("ragtruth")
     ('tofueval', 'tofueval', 'ragtruth')
     """
-    return str(_published()["families"].get(canonical_name(dataset), dataset))
+    return str(_published_names()["families"].get(canonical_name(dataset), dataset))
 
 
 def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") -> str:
@@ -413,7 +413,7 @@ def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") 
     'wice'
     """
     names = sorted(set(known))
-    for matches in _readings(name):
+    for matches in _name_matchers(name):
         result = [candidate for candidate in names if matches(candidate)]
         if len(result) == 1:
             return result[0]
@@ -423,10 +423,10 @@ def resolve_dataset(name: str, known: Iterable[str], *, param: str = "dataset") 
     raise InputError(f"`{param}` must be one of {', '.join(names)}. Got {name!r}.")
 
 
-def _readings(name: str) -> list[Callable[[str], bool]]:
+def _name_matchers(name: str) -> list[Callable[[str], bool]]:
     """Return the ways to read a name, the strictest first."""
     plain = canonical_name(name)
-    short = _published()["short"].get(plain, plain)
+    short = _published_names()["short"].get(plain, plain)
     letters: list[Callable[[str], bool]] = [
         lambda candidate: candidate == name,
         lambda candidate: candidate.casefold() == name.casefold(),

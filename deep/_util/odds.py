@@ -13,7 +13,7 @@ from deep._util.checks import Floats, Labels
 P_MIN = 1e-6
 
 # An item is called consistent from this P(consistent) on.
-DECISION = 0.5
+DECISION_P = 0.5
 
 
 def logit(p: npt.ArrayLike, *, clip: float = P_MIN) -> npt.NDArray[np.float64]:
@@ -52,7 +52,7 @@ def expit(z: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return np.reciprocal(result, out=result)
 
 
-def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
+def shift_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
     """Return P at another class prior from P at equal class weights.
 
     Parameters
@@ -64,22 +64,22 @@ def at_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
 
     Examples
     --------
-    >>> at_prior([0.5, 0.8], 0.2).round(2).tolist()
+    >>> shift_prior([0.5, 0.8], 0.2).round(2).tolist()
     [0.2, 0.5]
     """
     return expit(logit(p) + logit(prior, clip=0.0))
 
 
 # The pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum.
-RIDGE = 1e-6
+RIDGE_WEIGHT = 1e-6
 
-MAX_STEPS = 100
-MAX_HALVINGS = 30
+MAX_NEWTON_STEPS = 100
+MAX_STEP_HALVINGS = 30
 # Newton stops where the next step would lower the loss by less than this share of the loss at the start.
 TOLERANCE = 1e-13
 
 # A rise of the loss by this share of it is none: sums of rows round.
-ROUNDING = 1e-12
+ROUNDING_SHARE = 1e-12
 
 
 def fit_logistic(
@@ -104,7 +104,7 @@ def fit_logistic(
     centre : ndarray of shape (n_coefficients,)
         The coefficients that a direction without information keeps.
     penalty : ndarray of shape (n_coefficients, n_coefficients), optional
-        Half its quadratic form about `centre` is added to the negative log likelihood; default `RIDGE` times the
+        Half its quadratic form about `centre` is added to the negative log likelihood; default `RIDGE_WEIGHT` times the
         identity.
     start : ndarray of shape (n_coefficients,), optional
         Where Newton's method sets out; default 0.
@@ -117,7 +117,7 @@ def fit_logistic(
     -------
     ndarray of shape (n_coefficients,)
     """
-    pull = RIDGE * np.eye(len(centre)) if penalty is None else penalty
+    pull = RIDGE_WEIGHT * np.eye(len(centre)) if penalty is None else penalty
     theta = np.zeros(len(centre)) if start is None else start.astype(float)
 
     def loss_at(at: Floats) -> float:
@@ -128,7 +128,7 @@ def fit_logistic(
     loss = loss_at(theta)
     negligible, least = tolerance * loss, slope * n.sum()
     decrement = np.inf
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         fitted = expit(design @ theta)
         gradient = design.T @ (n * fitted - n1) + pull @ (theta - centre)
         if np.abs(gradient).max() <= least and decrement / 2 <= least:
@@ -142,9 +142,9 @@ def fit_logistic(
             return np.asarray(theta - step)
         # Armijo backtracking: where the loss is far from quadratic a whole step overshoots; it is halved until the
         # loss falls by a quarter of what its slope promises, which makes the method converge from anywhere.
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_STEP_HALVINGS):
             reached = loss_at(theta - step)
-            if reached <= loss - 0.25 * float(gradient @ step) + ROUNDING * loss:
+            if reached <= loss - 0.25 * float(gradient @ step) + ROUNDING_SHARE * loss:
                 break
             step = step / 2.0
         theta, loss = theta - step, reached
@@ -152,7 +152,7 @@ def fit_logistic(
 
 
 # Newton's method ends where no slope of the mean log loss is steeper.
-SLOPE = 1e-8
+SLOPE_TOLERANCE = 1e-8
 
 
 def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> tuple[Floats, float]:
@@ -173,5 +173,5 @@ def penalised_logistic(features: Floats, y: Labels, w: Floats, *, C: float) -> t
     design = np.column_stack([features, np.ones(len(features))])
     # The intercept is not pulled, as in scikit-learn: it stands for the share of label 1, which is no effect to shrink.
     penalty = np.diag(np.append(np.full(n_features, 1 / C), 0.0))
-    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE)
+    theta = fit_logistic(design, w, w * y, centre=np.zeros(n_features + 1), penalty=penalty, slope=SLOPE_TOLERANCE)
     return theta[:-1], float(theta[-1])

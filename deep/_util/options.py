@@ -115,7 +115,7 @@ def argument(name: str, metavar: str | None, purpose: str, **parser: Any) -> Opt
 
 
 # The types of a field of several words.
-SEVERAL = (tuple, Sequence)
+SEQUENCES = (tuple, Sequence)
 
 
 def options_of(topic: type) -> Iterator[Option]:
@@ -123,14 +123,14 @@ def options_of(topic: type) -> Iterator[Option]:
 
     Their heading is that of the dataclass, its `heading`, if it has one.
     """
-    purposes = {name: text for cls in reversed(topic.__mro__) for name, text in _purposes(cls.__doc__ or "")}
+    purposes = {name: text for cls in reversed(topic.__mro__) for name, text in _parameter_texts(cls.__doc__ or "")}
     for each in fields(topic):
         if declared := each.metadata.get("option"):
             one = replace(declared, help=declared.help or purposes[each.name], name=each.name)
-            parts = [each.type] if get_origin(each.type) in (*SEVERAL, Literal) else [*get_args(each.type), each.type]
+            parts = [each.type] if get_origin(each.type) in (*SEQUENCES, Literal) else [*get_args(each.type), each.type]
             kind = next(part for part in parts if part is not NoneType)
             standard: object = None if each.default in (MISSING, "") else each.default
-            if get_origin(kind) in SEVERAL:
+            if get_origin(kind) in SEQUENCES:
                 kind, standard = list, []
             if get_origin(kind) is Literal:
                 one = one.changed(choices=get_args(kind))
@@ -142,7 +142,7 @@ def options_of(topic: type) -> Iterator[Option]:
             yield replace(one, type=kind, default=default, group=getattr(topic, "heading", None))
 
 
-def _purposes(docstring: str) -> Iterator[tuple[str, str]]:
+def _parameter_texts(docstring: str) -> Iterator[tuple[str, str]]:
     """Yield the name and the description of each parameter of a docstring, as the help of a command writes it."""
     for name, text in re.findall(r"(?m)^(\w+)(?: : .*)?\n((?:    .*\n?)+)", f"{inspect.cleandoc(docstring)}\n"):
         # Help is a lower-case phrase, but "P", "LLM" and other capitals stay.

@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import AnyVotes, Floats, Votes, is_votes, shown
+from deep._util.checks import AnyVotes, Floats, Votes, is_votes, quote
 from deep.exceptions import InputError
 
 # The most levels of a scale; one of more whole steps is told as a range.
 MOST_LEVELS = 16
 
 # An answer counts as a vote of 1 from this place on: the middle of its scale.
-CUT = 0.5
+VOTE_THRESHOLD = 0.5
 
 # Answers other than 0 and 1, and their share of a column's, below which they are mistakes in a column of votes.
 # A stray 2 among votes must be told, not make a scale: a column of so few says as little on its scale as on its judge.
 MIN_GRADES, MIN_SHARE_OF_GRADES = 3, 0.1
 
 # The best grade of most scales; those of others end at 7 or 10.
-USUAL_TOP = 5
+USUAL_BEST_GRADE = 5
 
 # The distance beyond its ends that rounding may put a place at.
-ROUNDING = 1e-9
+EPSILON = 1e-9
 
-NUMBER = r"([+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)"
-RANGE = re.compile(rf"{NUMBER}(?:-|\.\.|:){NUMBER}", re.IGNORECASE)
-LETTERS = re.compile("([A-Za-z])-([A-Za-z])")
+NUMBER_PATTERN = r"([+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)"
+RANGE_PATTERN = re.compile(rf"{NUMBER_PATTERN}(?:-|\.\.|:){NUMBER_PATTERN}", re.IGNORECASE)
+LETTER_RANGE = re.compile("([A-Za-z])-([A-Za-z])")
 FORMS = "binary, unit, LOW-HIGH as 1-5 or 0-100 (5-1 where 5 is the worst), LOW..HIGH as -3.5..0, A-E, or bad<fair<good"
 
 
@@ -75,7 +75,7 @@ class Scale:
         form = text.strip() if isinstance(text, str) else ""
         if form in ("binary", "unit"):
             return cls(0.0, 1.0, binary=form == "binary")
-        if ends := LETTERS.fullmatch(form):
+        if ends := LETTER_RANGE.fullmatch(form):
             first, last = map(ord, ends.groups())
             step = 1 if first < last else -1
             form = "<".join(chr(code) for code in range(first, last + step, step))
@@ -83,11 +83,11 @@ class Scale:
         if 1 < len(words) == len(set(words)) <= MOST_LEVELS and all(words):
             return cls(0.0, len(words) - 1.0, words)
         try:
-            low, high = map(float, ends.groups()) if (ends := RANGE.fullmatch(form.lstrip("~"))) else (0.0, 0.0)
+            low, high = map(float, ends.groups()) if (ends := RANGE_PATTERN.fullmatch(form.lstrip("~"))) else (0.0, 0.0)
         except ValueError:
             low = high = 0.0
         if low == high or not np.isfinite([low, high]).all():
-            raise InputError(f"`scale` must be one of {FORMS}. Got {shown(text)}{where}.")
+            raise InputError(f"`scale` must be one of {FORMS}. Got {quote(text)}{where}.")
         return cls(low, high, is_open=form.startswith("~"))
 
     def __str__(self) -> str:
@@ -115,9 +115,7 @@ class Scale:
         """Return the places of numbers on the scale, NaN where there is none or it lies outside."""
         with np.errstate(invalid="ignore", over="ignore"):
             result = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
-            inside = (
-                (result >= -ROUNDING) & (result <= 1 + ROUNDING) & (not self.binary or (result == 0) | (result == 1))
-            )
+            inside = (result >= -EPSILON) & (result <= 1 + EPSILON) & (not self.binary or (result == 0) | (result == 1))
             # The ends of an open scale are those of the data it was recognised on. What lies beyond is held at the end.
             inside |= self.is_open & np.isfinite(result)
         return np.asarray(np.where(inside, np.clip(result, 0.0, 1.0), np.nan))
@@ -136,12 +134,12 @@ class Scale:
 
     def vote(self, number: float | None) -> int:
         """Return the vote that a number counts as: 1 from the middle of the scale on, -1 outside it, or for None."""
-        return int(votes_of(self.places(np.array([number], dtype=np.float64)))[0])
+        return int(binary_votes(self.places(np.array([number], dtype=np.float64)))[0])
 
     def number(self, place: float) -> float:
         """Return the number at a place, in the judge's own unit; NaN where there is none."""
         value = float(self.low + place * (self.high - self.low))
-        return float(round(value)) if abs(value - np.round(value)) < ROUNDING else value
+        return float(round(value)) if abs(value - np.round(value)) < EPSILON else value
 
     def answer(self, place: float) -> str:
         """Return the answer at a place, as the judge gives it."""
@@ -152,18 +150,18 @@ class Scale:
 BINARY = Scale(0.0, 1.0, binary=True)
 
 
-def votes_of(places: AnyVotes) -> Votes:
+def binary_votes(places: AnyVotes) -> Votes:
     """Return answers as votes: 1 from the middle of the scale on, 0 below it, -1 where there is none; votes as such."""
     if is_votes(places):
         return places
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(np.isnan(places), -1, places >= CUT), dtype=np.int8)
+        return np.asarray(np.where(np.isnan(places), -1, places >= VOTE_THRESHOLD), dtype=np.int8)
 
 
 def answer_columns(answers: Floats, scales: tuple[Scale, ...]) -> dict[str, Any]:
     """Return the columns of a vote matrix that hold answers, given as places on scales; votes where all are."""
     vote = all(one.binary for one in scales)
-    return {"votes": votes_of(answers), "answers": None if vote else answers, "scales": None if vote else scales}
+    return {"votes": binary_votes(answers), "answers": None if vote else answers, "scales": None if vote else scales}
 
 
 def numbers_of_votes(votes: Votes) -> Floats:
@@ -185,7 +183,7 @@ def scales_of(declared: Mapping[str, str | Scale], names: Sequence[str]) -> dict
         # A name may itself hold * or [, as `judge[0]`.
         matches = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not matches:
-            raise InputError(f"`scale` must name judges of the table: {', '.join(map(shown, names))}. Got {pattern!r}.")
+            raise InputError(f"`scale` must name judges of the table: {', '.join(map(quote, names))}. Got {pattern!r}.")
         result |= dict.fromkeys(matches, scale)
     return result
 
@@ -196,12 +194,12 @@ class UnknownScaleError(InputError):
     def __init__(self, column: str, value: float, why: str) -> None:
         self.column, self.value = column, value
         super().__init__(
-            f"`votes` must be votes, grades or shares. Got {value:g} in {shown(column)}, {why} Say its scale with "
+            f"`votes` must be votes, grades or shares. Got {value:g} in {quote(column)}, {why} Say its scale with "
             f"`--scale {column}=LOW..HIGH` (`scales`), or leave it out with `--ignore {column}` (`ignore`)."
         )
 
 
-def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[str, Scale]:
+def infer_scales(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[str, Scale]:
     """Return the scale of each column of numbers, by the values of all of them.
 
     Votes are 0 and 1, with or without a few mistakes; shares lie between; grades are whole numbers or halves, and
@@ -215,10 +213,10 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
 
     Examples
     --------
-    >>> known = recognise({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, 0.7, np.nan])})
+    >>> known = infer_scales({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, np.nan])})
     >>> {name: str(scale) for name, scale in known.items()}
     {'a': '1-5', 'b': '1-5', 'c': 'unit'}
-    >>> str(recognise({"a": np.array([1.0, 0, 0, 1, 1, 2])})["a"])
+    >>> str(infer_scales({"a": np.array([1.0, 0, 0, 1, 1, 2])})["a"])
     'binary'
     """
     values, counts = {}, {}
@@ -227,7 +225,7 @@ def recognise(columns: Mapping[str, Floats], *, any_unit: bool = False) -> dict[
     spoilt = {name for name, own in values.items() if not any_unit and _are_spoilt_votes(own, counts[name])}
     graded = [own for name, own in values.items() if name not in spoilt and len(own) and _are_grades(own)]
     # Of graders to 5 and to 10 in one table, each share their range: the best grade of one is no poor one of the other.
-    by_top = [[own for own in graded if (own[-1] <= USUAL_TOP) == low] for low in (True, False)]
+    by_top = [[own for own in graded if (own[-1] <= USUAL_BEST_GRADE) == low] for low in (True, False)]
     ranges = [
         Scale(min(np.floor(min(own[0] for own in each)), 1.0), np.ceil(max(own[-1] for own in each)), declared=False)
         for each in by_top

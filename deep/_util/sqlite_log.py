@@ -25,16 +25,16 @@ SECONDS_OUTSIDE = 1.5
 BUSY_MS = 30_000
 
 # Bytes: the header of a -wal, that of each of its frames, and the part of page 1 that is the file's own header.
-_HEADER, _FRAME, _PAGE = 32, 24, 100
+_WAL_HEAD, _FRAME_HEAD, _PAGE_HEAD = 32, 24, 100
 
 
-def log_of(path: str) -> Path:
+def wal_path(path: str) -> Path:
     """Return the -wal of a file, which SQLite keeps beside the file itself, whatever links lead there."""
     real = Path(os.path.realpath(path))  # unlike resolve(), no error where links go round
     return real.with_name(f"{real.name}-wal")
 
 
-def stamp(connection: sqlite3.Connection, *, is_open: bool = True) -> None:
+def stamp_state(connection: sqlite3.Connection, *, is_open: bool = True) -> None:
     """Give the file the number of a new state, as part of the transaction that is open."""
     (last,) = connection.execute("PRAGMA user_version").fetchone()
     connection.execute(f"PRAGMA application_id = {last}")
@@ -59,7 +59,7 @@ def transaction(connection: sqlite3.Connection, *, is_open: bool = True) -> Iter
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         yield connection
-        stamp(connection, is_open=is_open)
+        stamp_state(connection, is_open=is_open)
 
 
 def end_run(connection: sqlite3.Connection) -> None:
@@ -73,10 +73,10 @@ def end_run(connection: sqlite3.Connection) -> None:
 
 def has_foreign_log(path: str) -> bool:
     """Return whether the -wal beside a file goes on from another one, or from another state of it."""
-    log = log_of(path)
+    log = wal_path(path)
     while True:
-        state, states = _state(path), set(_states_in(log))
-        if state == _state(path):  # else a run has just moved its -wal into the file
+        state, states = _state_number(path), set(_state_numbers(log))
+        if state == _state_number(path):  # else a run has just moved its -wal into the file
             break
     if state is None:
         return log.exists() and log.stat().st_size > 0
@@ -88,25 +88,25 @@ def set_aside_foreign_log(path: str) -> None:
 
     Where the file says that a run is open on it and has no -wal, tell where the last seconds may be.
     """
-    log, state = log_of(path), _state(path)
+    log, state = wal_path(path), _state_number(path)
     if has_foreign_log(path):
         aside = next(name for n in count(1) if not (name := log.with_name(f"{log.name}.aside-{n}")).exists())
         log.rename(aside)
-        tell(
+        note_once(
             f"{log} does not belong to {path}, which was moved, restored or copied. It is kept as {aside}. To "
             "recover its last seconds, rename it to the name of its database plus -wal."
         )
     elif state is not None and state % 2 and not log.exists():
-        names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_states_in(other))]
+        names = [str(other) for other in log.parent.glob("*-wal*") if state in set(_state_numbers(other))]
         where = " or ".join(names) or "the -wal file of its earlier name or folder"
-        tell(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
+        note_once(f"A run was open on {path} when it was copied or killed. The last seconds may be in {where}.")
 
 
 # Tell a line once, however often the file is opened.
-tell = cache(note)
+note_once = cache(note)
 
 
-def _state(path: str) -> int | None:
+def _state_number(path: str) -> int | None:
     """Return the number of the state that a file is in without its -wal; None where there is none, -2 for no database.
 
     SQLite reads it: to open and close the file by oneself would end the locks that this process holds on it.
@@ -121,14 +121,14 @@ def _state(path: str) -> int | None:
         return -2
 
 
-def _states_in(log: Path) -> Iterator[int]:
+def _state_numbers(log: Path) -> Iterator[int]:
     """Yield the numbers of the states that a -wal leads from and to."""
     with suppress(OSError), log.open("rb") as file:
-        header = file.read(_HEADER)
+        header = file.read(_WAL_HEAD)
         page_size, salts = int.from_bytes(header[8:12], "big"), header[16:24]
         # Frames with other salts were left by what the -wal held before.
-        while len(frame := file.read(_FRAME + _PAGE)) == _FRAME + _PAGE and frame[8:16] == salts:
+        while len(frame := file.read(_FRAME_HEAD + _PAGE_HEAD)) == _FRAME_HEAD + _PAGE_HEAD and frame[8:16] == salts:
             # Page 1 has the two numbers of a state: user_version at byte 60, application_id at byte 68.
             if int.from_bytes(frame[:4], "big") == 1:
-                yield from (int.from_bytes(frame[_FRAME + at : _FRAME + at + 4], "big") for at in (60, 68))
-            file.seek(page_size - _PAGE, 1)
+                yield from (int.from_bytes(frame[_FRAME_HEAD + at : _FRAME_HEAD + at + 4], "big") for at in (60, 68))
+            file.seek(page_size - _PAGE_HEAD, 1)

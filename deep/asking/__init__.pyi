@@ -1,7 +1,7 @@
 from ._ask import ask as ask
 from ._functions import AnyFunction as AnyFunction
 from ._functions import FunctionJudge as FunctionJudge
-from ._functions import enter_earlier as enter_earlier
+from ._functions import import_legacy_answers as import_legacy_answers
 from ._functions import judge as judge
 from ._functions import run_in_loop as run_in_loop
 from ._options import AskOptions as AskOptions
@@ -11,7 +11,7 @@ from ._options import PromptOptions as PromptOptions
 from ._options import Sampling as Sampling
 from ._options import base_url_from as base_url_from
 from ._options import live_text as live_text
-from ._options import money as money
+from ._options import usd_text as usd_text
 from ._plan import Plan as Plan
 from ._plan import PlannedVoter as PlannedVoter
 from ._plan import judge_offline as judge_offline
@@ -24,7 +24,7 @@ from ._registry import find_judges as find_judges
 from ._registry import judge_entries as judge_entries
 from ._registry import judges_of as judges_of
 from ._registry import load_judge as load_judge
-from ._replay import Entry as Entry
+from ._replay import ProgramEntry as ProgramEntry
 from ._replay import ProgramId as ProgramId
 from ._replay import Replay as Replay
 from ._replay import RequestProgram as RequestProgram
@@ -46,12 +46,12 @@ from ._summary import ledger_report as ledger_report
 from ._summary import print_estimate as print_estimate
 from ._summary import summary as summary
 from ._summary import summary_text as summary_text
-from ._write import Places as Places
-from ._write import Reread as Reread
+from ._write import ChangedVotes as ChangedVotes
+from ._write import PassageFinder as PassageFinder
 from ._write import check_outputs as check_outputs
 from ._write import cost_of as cost_of
-from ._write import located as located
-from ._write import reread as reread
+from ._write import locate_evidence as locate_evidence
+from ._write import reread_votes as reread_votes
 from ._write import run_programs as run_programs
-from ._write import write_judged as write_judged
+from ._write import write_judgments as write_judgments
 from ._write import write_votes as write_votes

@@ -12,7 +12,7 @@ from types import NoneType
 
 import numpy as np
 
-from deep._util.checks import check_kind, several
+from deep._util.checks import check_kind, name_tuple
 from deep._util.frames import Frame
 from deep._util.scales import BINARY, Scale
 from deep.asking._functions import AnyFunction
@@ -28,13 +28,13 @@ from deep.prompt_pool import Chunking, FewShot
 from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
 # The dataset of examples that name none.
-UNNAMED = "examples"
+UNNAMED_DATASET = "examples"
 
 
-class GivenExamples(Examples):
+class InMemoryExamples(Examples):
     """Examples that are in memory."""
 
-    name = UNNAMED
+    name = UNNAMED_DATASET
 
     def __init__(self, examples: Iterable[Example]) -> None:
         # An item is known by its dataset and its id: without a dataset it could not be kept.
@@ -112,7 +112,7 @@ def ask(
     [[1, 1, -1], [0, 0, -1]]
     """
     names = [judges] if isinstance(judges, str) or callable(judges) or not isinstance(judges, Iterable) else judges
-    llms = several(llm, "llm")
+    llms = name_tuple(llm, "llm")
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise InputError(f"`workers` must be a whole number of 1 or more. Got {workers!r}.")
     windows = Chunking.parse(chunk) if isinstance(chunk, str) else chunk
@@ -127,7 +127,7 @@ def ask(
             raise InputError(f"`ledger` must be the path of a file. Got {str(ledger)!r}.")
     file = None if ledger is None else str(ledger)
     result = as_examples(examples)
-    plan = Plan(examples=result if isinstance(result, Examples) else GivenExamples(result), columns=columns)
+    plan = Plan(examples=result if isinstance(result, Examples) else InMemoryExamples(result), columns=columns)
     with ExitStack() as stack:
         if options is None and plan.keeps_answers:
             if file is None and plan.asks:
@@ -135,16 +135,16 @@ def ask(
                     "`ledger` must be given with judges that ask an LLM: a file for the answers. Got none."
                 )
             # Without a ledger of one's own the answers of functions last as long as this call.
-            file = file or ledger_for_once(stack)
+            file = file or temporary_ledger(stack)
             options = AskOptions(ledger=file, budget=budget, base_url=base_url or "")
         if options is not None and plan.asks:
             plan = replace(plan, endpoint=endpoint or options.public_url)
         assert plan.n_examples  # or what is not usable has been refused; it is counted once
         plan.check_questions()
-        return _votes_of(plan, options if plan.keeps_answers else None, progress or notebook_progress())
+        return _run_and_read_votes(plan, options if plan.keeps_answers else None, progress or notebook_progress())
 
 
-def _votes_of(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
+def _run_and_read_votes(plan: Plan, options: AskOptions | None, progress: ProgressCallback | None) -> VoteMatrix:
     """Ask, tell of what has failed, and return the votes."""
     outcome = run_plan(plan, options, progress)
     # A failed call is no vote and no error, so it would go unnoticed.
@@ -159,7 +159,7 @@ def _votes_of(plan: Plan, options: AskOptions | None, progress: ProgressCallback
     scales = [plan.functions[voter].judge.scale if voter in plan.functions else None for voter in plan.voters]
     answers = [[judgments[voter] for voter in plan.voters] for _, judgments in rows]
     return VoteMatrix(
-        votes=_on_scales(answers, scales) if any(scales) else [[one.vote for one in row] for row in answers],
+        votes=_grades_on_scales(answers, scales) if any(scales) else [[one.vote for one in row] for row in answers],
         scales=[scale or BINARY for scale in scales] if any(scales) else None,
         item_ids=[example.example_id for example in examples],
         voter_names=plan.voters,
@@ -169,7 +169,7 @@ def _votes_of(plan: Plan, options: AskOptions | None, progress: ProgressCallback
     )
 
 
-def _on_scales(answers: Sequence[Sequence[Judgment]], scales: Sequence[Scale | None]) -> list[list[float]]:
+def _grades_on_scales(answers: Sequence[Sequence[Judgment]], scales: Sequence[Scale | None]) -> list[list[float]]:
     """Return answers as the judges give them, NaN where there is none: grades of those with a scale, else votes."""
     return [
         [
@@ -180,6 +180,6 @@ def _on_scales(answers: Sequence[Sequence[Judgment]], scales: Sequence[Scale | N
     ]
 
 
-def ledger_for_once(stack: ExitStack) -> str:
+def temporary_ledger(stack: ExitStack) -> str:
     """Return the name of a ledger that goes when `stack` ends: the answers of functions, where none is to keep them."""
     return str(Path(stack.enter_context(TemporaryDirectory(prefix="deep-")), "answers.sqlite"))

@@ -41,10 +41,10 @@ AnyFunction = Callable[..., object]
 """A function that judges; see :func:`judge`."""
 
 SOURCE = "source"
-WORKERS = 16
+DEFAULT_WORKERS = 16
 
 # The name of the thread in which all is asked.
-LOOP = "deep-functions"
+LOOP_THREAD_NAME = "deep-functions"
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -55,15 +55,15 @@ MOST_ANSWERS = 1 << 16
 # Answers of an earlier file that are entered in one transaction.
 ENTERED_AT_ONCE = 1000
 
-_NAME = re.compile(r"\w[\w.-]*")
+_JUDGE_NAME = re.compile(r"\w[\w.-]*")
 # The values that parameters of names of their own stand for, by their number.
-_ORDER = {1: ("example",), 2: ("source", "claim"), 3: ("question", "source", "claim")}
+_PARAMETERS_BY_COUNT = {1: ("example",), 2: ("source", "claim"), 3: ("question", "source", "claim")}
 
-_TEXTS = _ORDER[3]
-_FIELDS = tuple(field.name for field in fields(Judgment))
-_VALUES = attrgetter(*_FIELDS)
-_NUMBERS = (int, float)
-_TAKEN = "True or False, None, a number from 0 to 1, (vote, rationale), a mapping with `vote`, or a Judgment"
+_TEXT_PARAMETERS = _PARAMETERS_BY_COUNT[3]
+_JUDGMENT_FIELDS = tuple(field.name for field in fields(Judgment))
+_judgment_values = attrgetter(*_JUDGMENT_FIELDS)
+_NUMBER_TYPES = (int, float)
+_ACCEPTED_ANSWERS = "True or False, None, a number from 0 to 1, (vote, rationale), a mapping with `vote`, or a Judgment"
 
 
 class FunctionJudge(OfflineJudge, Generic[P, R]):
@@ -80,7 +80,7 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         scale: str | None = None,
     ) -> None:
         self.name = str(name or getattr(function, "__name__", type(function).__name__))
-        if not _NAME.fullmatch(self.name):
+        if not _JUDGE_NAME.fullmatch(self.name):
             raise InputError(
                 f"`name` must be letters, digits and .-_ for a judge. Got {self.name!r}. Give one: judge(name=...)."
             )
@@ -88,13 +88,13 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
             raise InputError(f"`cost` must be 0 or more dollars a call. Got {cost!r}.")
         if workers is not None and workers < 1:
             raise InputError(f"`workers` must be 1 or more. Got {workers!r}.")
-        self._function, self._roles = function, _roles(function, self.name).items()
+        self._function, self._roles = function, _parameter_roles(function, self.name).items()
         roles = {role for _, role in self._roles}
-        self._texts = [text for text in _TEXTS if text in roles or "example" in roles]
+        self._texts = [text for text in _TEXT_PARAMETERS if text in roles or "example" in roles]
         self.cost, self.workers = cost, workers
         self.scale = None if scale in (None, "binary") else Scale.parse(scale)
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-        source = _source(function) if version == SOURCE else version
+        source = _source_code(function) if version == SOURCE else version
         self.is_kept = source is not None
         identity = [self.name, source if source is not None else str(uuid4()), *([] if scale is None else [scale])]
         self.version = hashlib.sha256("\0".join(identity).encode()).hexdigest()
@@ -127,13 +127,13 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         by_place = [values.pop(name) for name in [*values] if name.startswith("/")]
         call = partial[Any](self._function, *by_place, **values)
         try:
-            value = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _called, call)
+            value = call() if self._is_async else await asyncio.get_running_loop().run_in_executor(None, _call, call)
             value = await value if inspect.isawaitable(value) else value
         except BaseException as error:  # one that is no Exception would end the loop of all functions
             task = asyncio.current_task()
             if isinstance(error, Exception | GeneratorExit) or (task is not None and task.cancelling()):
                 raise
-            raise RuntimeError(error_words(error)) from error
+            raise RuntimeError(describe_error(error)) from error
         return judgment_of(value, cost=self.cost, seconds=time.monotonic() - started, scale=self.scale)
 
     def label(self, example: Example) -> Judgment:
@@ -141,35 +141,35 @@ class FunctionJudge(OfflineJudge, Generic[P, R]):
         return run_in_loop(self.judged(example)).result()
 
 
-def _called(call: Callable[[], object]) -> object:
+def _call(call: Callable[[], object]) -> object:
     """Call a function in a thread, where a StopIteration, as of `next`, would never arrive; any other fails as well."""
     try:
         return call()
     except BaseException as error:
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             raise
-        raise RuntimeError(error_words(error)) from error
+        raise RuntimeError(describe_error(error)) from error
 
 
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
+def _function_loop() -> asyncio.AbstractEventLoop:
     """Return the loop of all functions, which stays: a client that an async function keeps belongs to one loop."""
     loop = asyncio.new_event_loop()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_loop.cache_clear)  # a forked process has no such thread
+        os.register_at_fork(after_in_child=_function_loop.cache_clear)  # a forked process has no such thread
     loop.set_default_executor(ThreadPoolExecutor(1024, "deep-function"))  # how many are in use is each judge's affair
-    Thread(target=loop.run_forever, name=LOOP, daemon=True).start()
+    Thread(target=loop.run_forever, name=LOOP_THREAD_NAME, daemon=True).start()
     return loop
 
 
 def run_in_loop(work: Coroutine[Any, Any, T]) -> "Future[T]":
     """Begin some work in the loop of all functions, from any other thread."""
-    return asyncio.run_coroutine_threadsafe(work, _loop())
+    return asyncio.run_coroutine_threadsafe(work, _function_loop())
 
 
 def wait_in_loop(work: Coroutine[Any, Any, T]) -> T:
     """Do some work in the loop of all functions, and wait for it; what a function asks for there has another loop."""
-    if current_thread().name == LOOP:
+    if current_thread().name == LOOP_THREAD_NAME:
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, work).result()
     future = run_in_loop(work)
@@ -191,9 +191,9 @@ def takes_nothing(function: AnyFunction) -> bool:
     return True
 
 
-def _roles(function: AnyFunction, name: str) -> dict[str, str]:
+def _parameter_roles(function: AnyFunction, name: str) -> dict[str, str]:
     """Return the value that each parameter stands for; a slash before the name of one that is given by its place."""
-    known_names = (*_TEXTS, "example")
+    known_names = (*_TEXT_PARAMETERS, "example")
     kinds = inspect.Parameter
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -205,7 +205,7 @@ def _roles(function: AnyFunction, name: str) -> dict[str, str]:
         if parameter.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
         and (parameter.default is kinds.empty or parameter.name in known_names)
     ]
-    order = _ORDER.get(len(required), ())
+    order = _PARAMETERS_BY_COUNT.get(len(required), ())
     free_roles = [role for role in order if role not in {parameter.name for parameter in required}]
     others = [parameter for parameter in required if parameter.name not in known_names]
     if not required or len(others) > len(free_roles):
@@ -219,7 +219,7 @@ def _roles(function: AnyFunction, name: str) -> dict[str, str]:
     return {f"/{name}" if name in by_place else name: role for name, role in roles.items()}
 
 
-def _source(function: AnyFunction) -> str | None:
+def _source_code(function: AnyFunction) -> str | None:
     """Return the text of a function, or of the class of a callable object; None where it cannot be found."""
     try:
         return dedent(inspect.getsource(function if hasattr(function, "__name__") else type(function)))
@@ -255,15 +255,15 @@ def judgment_of(
         own_cost = cost if answer.cost is None else answer.cost
         return replace(answer, cost=own_cost, seconds=seconds if answer.seconds is None else answer.seconds)
     if isinstance(answer, Mapping):
-        unknown = sorted(map(str, answer.keys() - set(_FIELDS)))
+        unknown = sorted(map(str, answer.keys() - set(_JUDGMENT_FIELDS)))
         if unknown or not {"vote", "reason"} & answer.keys():
             raise TypeError(
-                f"returned a mapping with {', '.join(unknown) or 'no vote'}; its keys are {', '.join(_FIELDS)}"
+                f"returned a mapping with {', '.join(unknown) or 'no vote'}; its keys are {', '.join(_JUDGMENT_FIELDS)}"
             )
         own = judgment_of(answer.get("vote"), scale=scale)
         if scale is not None and own.score is not None and answer.get("score", own.score) != own.score:
             raise TypeError(f"returned {answer!r:.80}; vote and score must agree on its scale {scale}")
-        judgment = replace(own, **_lists({n: v for n, v in answer.items() if n != "vote"}))
+        judgment = replace(own, **_tuples_as_lists({n: v for n, v in answer.items() if n != "vote"}))
         return judgment_of(judgment, cost=cost, seconds=seconds, scale=scale)
     if isinstance(answer, tuple) and len(answer) == 2:
         judgment = judgment_of(answer[0], cost=cost, seconds=seconds, scale=scale)
@@ -282,24 +282,24 @@ def _judgment_of_value(value: Any, scale: Scale | None, cost: float | None, seco
             raise TypeError(f"returned {value!r:.80}; its scale is {scale}")
         return Judgment(scale.vote(number), score=number, cost=cost, seconds=seconds)
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise TypeError(f"returned {value!r:.80}; a judge returns {_TAKEN}")
+        raise TypeError(f"returned {value!r:.80}; a judge returns {_ACCEPTED_ANSWERS}")
     score = None if value in (0, 1) and not isinstance(value, float) else float(value)
     return Judgment(int(value >= 0.5), score=score, cost=cost, seconds=seconds)
 
 
-def to_text(judgment: Judgment) -> str:
+def judgment_to_json(judgment: Judgment) -> str:
     """Return a judgment as JSON, without the fields at their defaults."""
-    values = zip(_FIELDS, _VALUES(judgment), strict=True)
+    values = zip(_JUDGMENT_FIELDS, _judgment_values(judgment), strict=True)
     # A score or a cost of 0 is a value.
-    return json.dumps({name: value for name, value in values if value or type(value) in _NUMBERS})
+    return json.dumps({name: value for name, value in values if value or type(value) in _NUMBER_TYPES})
 
 
-def from_text(text: str) -> Judgment:
-    """Return the judgment of :func:`to_text`."""
-    return Judgment(**_lists(json.loads(text)))
+def judgment_from_json(text: str) -> Judgment:
+    """Return the judgment of :func:`judgment_to_json`."""
+    return Judgment(**_tuples_as_lists(json.loads(text)))
 
 
-def _lists(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _tuples_as_lists(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**values, **{name: tuple(values[name]) for name in ("evidence", "samples") if name in values}}
 
 
@@ -351,29 +351,29 @@ def judge(function: Any = None, /, **options: Any) -> Any:
     return partial(FunctionJudge, **options) if function is None else FunctionJudge(function, **options)
 
 
-FAILED = Judgment(-1, "failed")
+FAILED_JUDGMENT = Judgment(-1, "failed")
 # The name of the endpoint under which the ledger keeps what functions answer.
-CALLS = "functions"
+FUNCTIONS = "functions"
 
 
-def call_key(key: str, voter: str, dataset: str = "", item: str = "", **details: Any) -> Request:
+def as_request(key: str, voter: str, dataset: str = "", item: str = "", **details: Any) -> Request:
     """Return a call of a function as the ledger keeps it: by the hash of name, version and texts, not by the texts."""
     body = {"model": voter, "call": key}
-    return Request(body, CALLS, parse_voter(voter).name, CALLS, voter, dataset, item, **details)
+    return Request(body, FUNCTIONS, parse_voter(voter).name, FUNCTIONS, voter, dataset, item, **details)
 
 
 @dataclass(frozen=True, slots=True)
 class CallReply(Reply):
     """Answer of a function: the judgment, beside the text that the ledger keeps of it."""
 
-    judgment: Judgment = FAILED
+    judgment: Judgment = FAILED_JUDGMENT
 
 
 def _read_call(reply: LLMReply | None) -> Judgment:
     """Return the judgment that a function has given; without one it has failed."""
     if isinstance(reply, CallReply):
         return reply.judgment  # to read its text again would take as long as all else of a call
-    return FAILED if reply is None else from_text(reply.text or "")
+    return FAILED_JUDGMENT if reply is None else judgment_from_json(reply.text or "")
 
 
 def _reply_of(judgment: str) -> str:
@@ -399,7 +399,7 @@ class FunctionCaller:
 
     def __init__(self, judge: "FunctionJudge[..., object]", workers: int | None = None) -> None:
         most = [n for n in (judge.workers, workers) if n is not None]
-        self.judge, self.workers, self._voter = judge, min(most, default=WORKERS), judge.voter()
+        self.judge, self.workers, self._voter = judge, min(most, default=DEFAULT_WORKERS), judge.voter()
         self._question = VoteQuestion(step="call", messages=[], version=judge.version, read=_read_call)
         self._room = asyncio.Semaphore(self.workers)
         self._error_kinds: set[str] = set()
@@ -409,7 +409,7 @@ class FunctionCaller:
         """Return the call on an example, as the ledger keeps it."""
         key = self.judge.key(example)
         call = partial(self._answer, example, key)
-        return call_key(key, self._voter, str(example.dataset), example.example_id, context=self._question, call=call)
+        return as_request(key, self._voter, str(example.dataset), example.example_id, context=self._question, call=call)
 
     async def _answer(self, example: Example, key: str, terms: "Terms", announce: "Announce") -> "Reply | Failed":
         """Call the function once, as soon as there is room for it, beside its other calls and in the budget."""
@@ -421,11 +421,11 @@ class FunctionCaller:
                 dollars, started = judge.cost or 0.0, time.monotonic()
                 try:
                     judgment = await judge.judged(example)
-                    text = to_text(judgment)
+                    text = judgment_to_json(judgment)
                 except Exception as error:
                     dollars = 0.0
                     self._tell(example, error)
-                    return llm.Failed(CallError(RAISED, error_words(error)), time.monotonic() - started)
+                    return llm.Failed(CallError(RAISED, describe_error(error)), time.monotonic() - started)
                 dollars = judgment.cost or 0.0
                 if judgment.reason == "failed":  # it says so itself, and is called again like one that raises
                     return llm.Failed(CallError(RAISED, judgment.rationale or "failed"), time.monotonic() - started)
@@ -441,17 +441,17 @@ class FunctionCaller:
         kind = type(error).__name__
         if kind not in self._error_kinds:
             self._error_kinds.add(kind)
-            note(f"{self._voter} failed on {example.example_id!r} of {example.dataset!r}: {error_words(error)}")
+            note(f"{self._voter} failed on {example.example_id!r} of {example.dataset!r}: {describe_error(error)}")
 
 
-def earlier_file(ledger: str) -> Path | None:
+def legacy_answers_file(ledger: str) -> Path | None:
     """Return the file beside a ledger in which functions once kept their answers; None where there is none."""
     path = Path(ledger)
     file = path.with_name(f"{path.stem}.functions{path.suffix or '.sqlite'}")
     return file if "://" not in ledger and file.is_file() else None
 
 
-async def enter_earlier(ledger: "Ledger") -> None:
+async def import_legacy_answers(ledger: "Ledger") -> None:
     """Take over the answers of functions from the time when they had a file of their own, which gets another name.
 
     Raises
@@ -459,7 +459,7 @@ async def enter_earlier(ledger: "Ledger") -> None:
     LedgerError
         It cannot be read.
     """
-    file = earlier_file(ledger.target)
+    file = legacy_answers_file(ledger.target)
     if file is None:
         return
     try:
@@ -468,7 +468,7 @@ async def enter_earlier(ledger: "Ledger") -> None:
             rows = book.execute("SELECT key, voter, judgment FROM answers")
             n = 0
             while part := rows.fetchmany(ENTERED_AT_ONCE):
-                n += await ledger.call(_enter, part)
+                n += await ledger.call(_import_answers, part)
     except sqlite3.Error as error:
         raise LedgerError(
             f"`ledger` must be able to take what {file} keeps. Got {error}. Move that file away to go on without it."
@@ -478,22 +478,22 @@ async def enter_earlier(ledger: "Ledger") -> None:
     ledger.entered.append(f"{n} answers of functions that were kept in {file} are in {ledger.name} now ({entered}).")
 
 
-def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> int:
+def _import_answers(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> int:
     """Write answers of functions as those of a run before all others; return how many."""
     from deep.llm import schema
 
     now, n = time.time(), 0
     for key, voter, text in rows:
         try:
-            call, judgment = call_key(key, voter), from_text(text)
+            call, judgment = as_request(key, voter), judgment_from_json(text)
         except (AttributeError, TypeError, ValueError):  # no judgment: the function is called again
             continue
         n += 1
-        request: dict[str, object] = {"key": call.key, "owner": llm.NOBODY, "attempts": 1, "state": "done"}
+        request: dict[str, object] = {"key": call.key, "owner": llm.NO_OWNER, "attempts": 1, "state": "done"}
         request |= {"queued": now, "finished": now, "requested_body": json_text(call.body)}
-        request |= {"endpoint": CALLS, "model": voter, "sample": 0, "prompt": call.prompt, "prompt_hash": CALLS}
+        request |= {"endpoint": FUNCTIONS, "model": voter, "sample": 0, "prompt": call.prompt, "prompt_hash": FUNCTIONS}
         request |= {"vote": judgment.vote, "reason": judgment.reason, "score": judgment.score}
-        attempt: dict[str, object] = {"key": call.key, "number": 1, "run": llm.NOBODY, "started": now, "status": 200}
+        attempt: dict[str, object] = {"key": call.key, "number": 1, "run": llm.NO_OWNER, "started": now, "status": 200}
         attempt |= {"outcome": "answered", "reply": _reply_of(text), "finish_reason": "stop"}
         attempt |= {"cost": judgment.cost, "seconds": judgment.seconds}
         rows_of = (schema.requests, request), (schema.attempts, attempt)
@@ -501,7 +501,7 @@ def _enter(connection: "Connection", rows: Sequence[tuple[str, str, str]]) -> in
     return n
 
 
-def error_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # the words of an error are the function's own code too

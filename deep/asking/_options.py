@@ -300,11 +300,11 @@ class AskOptions:
             requests_per_minute=llm.Throttle(self.rpm),
             tokens_per_minute=llm.Throttle(self.tpm),
             retry=retry,
-            budget=llm.Budget(self.budget, spent, _say_surprise),
+            budget=llm.Budget(self.budget, spent, _note_cost_overrun),
         )
 
 
-def _say_surprise(name: str, cost: float, worst: float) -> None:
+def _note_cost_overrun(name: str, cost: float, worst: float) -> None:
     """Say that an answer cost more than was thought possible; the tokens of hidden reasoning may be billed so."""
     note(
         f"An answer of {name} cost ${cost:.4f}, and ${worst:.4f} is the most that its limits allow. "
@@ -333,13 +333,13 @@ ProgressCallback = Callable[[AskProgress], None]
 """Called about twice a second while an LLM is asked, and after each example that is judged without one."""
 
 
-def money(dollars: float | None, unpriced: int = 0) -> str:
+def usd_text(dollars: float | None, unpriced: int = 0) -> str:
     """Return an amount in words; one that is not known is said to be unknown.
 
     Examples
     --------
-    >>> from deep.asking._options import money
-    >>> money(1.5), money(0.004, unpriced=3), money(0.0, unpriced=3), money(None)
+    >>> from deep.asking._options import usd_text
+    >>> usd_text(1.5), usd_text(0.004, unpriced=3), usd_text(0.0, unpriced=3), usd_text(None)
     ('$1.50', '$0.0040 (+ 3 unpriced)', 'unknown', 'unknown')
     """
     if dollars is None or (unpriced and not dollars):
@@ -362,13 +362,13 @@ def live_text(progress: AskProgress) -> str:
     total = "?" if tally.total is None else str(tally.total)
     clock = "?" if rest is None else f"{int(rest) // 3600}:{int(rest) // 60 % 60:02d}:{int(rest) % 60:02d}"
     lines.append(
-        f"{n_settled}/{total}  {tally.rate:.1f} requests/s  {money(tally.cost, tally.unpriced)} so far  {clock} left"
+        f"{n_settled}/{total}  {tally.rate:.1f} requests/s  {usd_text(tally.cost, tally.unpriced)} so far  {clock} left"
     )
     return "\n".join(lines)
 
 
 # A sample is proposed that takes about these seconds.
-SOON = 180.0
+SHORT_RUN_SECONDS = 180.0
 
 
 def pace_text(tally: "llm.Tally", items: int = 0) -> str:
@@ -389,7 +389,7 @@ def pace_text(tally: "llm.Tally", items: int = 0) -> str:
     pace = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(seconds_left)}"
     seconds = total / tally.rate / items if items else math.inf
     # A round number: no pace is known to two digits after five answers.
-    few = int(float(f"{SOON / seconds:.0e}"))
+    few = int(float(f"{SHORT_RUN_SECONDS / seconds:.0e}"))
     return f"{pace}; `--sample {few}` takes about {llm.span(few * seconds)}." if 0 < few <= items / 2 else f"{pace}."
 
 

@@ -14,7 +14,7 @@ from deep._util.names import check_name, family_of
 from deep._util.scales import Scale
 from deep.asking._functions import FunctionCaller, FunctionJudge
 from deep.asking._options import NO_SOURCE, NOT_ASKED, OPENAI_URL, AskOptions, model_of
-from deep.asking._replay import Entry, ProgramId, Replay, RequestProgram, as_requests
+from deep.asking._replay import ProgramEntry, ProgramId, Replay, RequestProgram, as_requests
 from deep.datasets import Examples, read_examples, read_labels, read_texts, table_columns
 from deep.exceptions import InputError, note
 from deep.judges import Judge, OfflineJudge, Question, run_program
@@ -301,7 +301,7 @@ class Plan:
                 (reply,) = yield [request]
                 judgment = request.context.read(reply)
         except Exception as error:
-            return broken(identity, "failed" if caller else "unparsable", error, tell=tell)
+            return failed_vote(identity, "failed" if caller else "unparsable", error, tell=tell)
         return judgment
 
     def programs(
@@ -310,7 +310,7 @@ class Plan:
         columns: Sequence[PlannedVoter] | None = None,
         *,
         tell: bool = False,
-    ) -> Iterator[Entry]:
+    ) -> Iterator[ProgramEntry]:
         """Yield the programs of the staged voters, or of other ones, about all or some examples.
 
         Parameters
@@ -350,7 +350,7 @@ def _by_group(requests: Iterable[Request]) -> Iterator[Request]:
     return chain.from_iterable(groups.values())
 
 
-def broken(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool) -> Judgment:
+def failed_vote(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool) -> Judgment:
     """Return no vote of a judge that broke, and name it on standard error with `tell`."""
     if tell:
         note(f"{identity.voter} broke on {identity.item!r} of {identity.dataset!r}: {error!r}")
@@ -358,7 +358,7 @@ def broken(identity: ProgramId, reason: Reason, error: Exception, *, tell: bool)
 
 
 # The parameter that an error of the readers names; a user of this one knows only `few_shot`.
-_PARAM = re.compile(r"^`\w+`")
+_PARAMETER_PREFIX = re.compile(r"^`\w+`")
 
 
 def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | None = None) -> FewShot:
@@ -396,14 +396,14 @@ def read_few_shot(path: str | Path, shots: int = 4, *, examples: str | Path | No
     try:
         # A file that has items and labels without their texts.
         is_bare = is_table and {"source", "item_id"} & set(table_columns(file)) == {"item_id"}
-        labeled = tuple(_of_votes(path, examples) if is_bare else read_examples(path))
+        labeled = tuple(_examples_of_votes(path, examples) if is_bare else read_examples(path))
         labeled = tuple(example for example in labeled if example.has_texts)
     except InputError as error:
-        raise InputError(_PARAM.sub("`few_shot`", str(error))) from None
+        raise InputError(_PARAMETER_PREFIX.sub("`few_shot`", str(error))) from None
     return FewShot(labeled, shots, family_of)
 
 
-def _of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example]:
+def _examples_of_votes(path: str | Path, examples: str | Path | None) -> Iterable[Example]:
     labels = read_labels(path)
     labels_by_item = dict(zip(zip(labels.datasets, labels.item_ids, strict=True), labels.labels.tolist(), strict=True))
     remembered = read_texts(path, list(labels_by_item)).examples
@@ -473,10 +473,10 @@ def judge_offline(
     batches = {column.name: iter(cast("Any", column.judge).label_many(complete)) for column in many}
     for example in examples:
         here = batches if example.has_texts else {}
-        yield {c.name: next(here[c.name]) if c.name in here else _judged(c, example, tell=tell) for c in columns}
+        yield {c.name: next(here[c.name]) if c.name in here else _judge_example(c, example, tell=tell) for c in columns}
 
 
-def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
+def _judge_example(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
     if not example.has_texts:
         return NO_SOURCE
     judge = column.judge
@@ -485,7 +485,7 @@ def _judged(column: PlannedVoter, example: Example, *, tell: bool) -> Judgment:
             return judge.label(example)
         return run_program(judge.program(example), _ask_nobody)
     except Exception as error:
-        return broken(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
+        return failed_vote(ProgramId(column.name, str(example.dataset), example.example_id), "failed", error, tell=tell)
 
 
 def _ask_nobody(question: Question) -> NoReturn:

@@ -25,16 +25,16 @@ JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"
 """The options of ``deep ask`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
 
 LEXICAL_PREFIX = "lexical-"
-ALL = "all"
+ALL_JUDGES = "all"
 
 # The names of judges made of a network.
-NETWORKS = ("nli-max", "nli-mean", "embedding", "hhem", "lettucedetect", "minicheck", "summac-zs")
+NETWORK_NAMES = ("nli-max", "nli-mean", "embedding", "hhem", "lettucedetect", "minicheck", "summac-zs")
 
 
-ONCE = Sampling()
+ONE_SAMPLE = Sampling()
 
 
-def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) -> list[Judge]:
+def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONE_SAMPLE) -> list[Judge]:
     """Return the judges of one kind by their names.
 
     Parameters
@@ -64,7 +64,7 @@ def judges_of(kind: JudgeKind, names: Sequence[str], sampling: Sampling = ONCE) 
     return _LOADERS[kind](list(dict.fromkeys(names)) if kind in ("encoder", "embedding") else names, sampling)
 
 
-def find_judges(judges: Iterable[str | Judge | AnyFunction], sampling: Sampling = ONCE) -> list[Judge]:
+def find_judges(judges: Iterable[str | Judge | AnyFunction], sampling: Sampling = ONE_SAMPLE) -> list[Judge]:
     """Return judges by name, of whatever kind; judges among the names stay as they are, functions become judges.
 
     Parameters
@@ -123,12 +123,12 @@ def _kind_of(word: str) -> tuple[JudgeKind, str]:
     if word.endswith(".toml") or unversioned in prompt_pool.list_prompts():
         return "prompt", word
     if word == "lexical" or name in LEXICAL:
-        return "lexical", ALL if word == "lexical" else name
+        return "lexical", ALL_JUDGES if word == "lexical" else name
     if "/" in word or (Path(word) / "config.json").is_file():
         return "encoder", word
     # Last, for it reads the metadata of all packages that are installed.
     judges = judge_entries()
-    if word in judges.usable or word in judges.refused or _PLACE.fullmatch(word):
+    if word in judges.usable or word in judges.refused or _FUNCTION_PATH.fullmatch(word):
         return "judge", word
     names = ", ".join([*sorted(prompt_pool.POOLS), *sorted(judges.usable), "lexical", *sorted(LEXICAL)])
     raise InputError(
@@ -137,7 +137,7 @@ def _kind_of(word: str) -> tuple[JudgeKind, str]:
     )
 
 
-def _pool(name: str, sampling: Sampling) -> list[Judge]:
+def _pool_judges(name: str, sampling: Sampling) -> list[Judge]:
     """Return the judges of one pool; labeled examples go to the prompts written for them, where there are any."""
     prompts = prompt_pool.load_pool(name)
     others = replace(sampling, few_shot=None) if any(prompt.takes_examples for prompt in prompts) else sampling
@@ -151,8 +151,8 @@ def judge_entries() -> entry_points.FoundEntryPoints:
 
     checks = {name for check in LEXICAL for name in (check, f"{LEXICAL_PREFIX}{check}")}
     # Names of deep's own judges: an entry point of another package may not take one over.
-    others = {*prompt_pool.POOLS, *prompt_pool.list_prompts(), *NETWORKS, *checks, "lexical"}
-    return entry_points.find_entry_points(entry_points.JUDGE, others)
+    others = {*prompt_pool.POOLS, *prompt_pool.list_prompts(), *NETWORK_NAMES, *checks, "lexical"}
+    return entry_points.find_entry_points(entry_points.JUDGE_GROUP, others)
 
 
 def load_judge(name: str) -> Judge:
@@ -172,8 +172,8 @@ def load_judge(name: str) -> Judge:
     """
     entries = judge_entries()
     if name not in entries.usable:
-        if _PLACE.fullmatch(name) and name not in entries.refused:
-            return _imported(name)
+        if _FUNCTION_PATH.fullmatch(name) and name not in entries.refused:
+            return _import_judge(name)
         why = f"{entries.refused[name]}. Uninstall one" if name in entries.refused else repr(name)
         raise InputError(f"`judge` must be one of {', '.join(sorted(entries.usable))}, or MODULE:FUNCTION. Got {why}.")
     entry = entries.usable[name]
@@ -184,22 +184,22 @@ def load_judge(name: str) -> Judge:
             judge = FunctionJudge(make, name=name)
     except Exception as error:
         # An error of deep's own judge is a fault of deep, and needs its traceback.
-        if entry_points.is_own(entry):
+        if entry_points.is_own_entry(entry):
             raise
-        raise entry_points.unusable(entry, f"{type(error).__name__}: {error}") from error
+        raise entry_points.entry_error(entry, f"{type(error).__name__}: {error}") from error
     if not isinstance(judge, Judge):
-        raise entry_points.unusable(entry, f"{type(judge).__name__}, which lacks the methods of deep.judges.Judge")
+        raise entry_points.entry_error(entry, f"{type(judge).__name__}, which lacks the methods of deep.judges.Judge")
     if judge.name not in entries.usable:
         words = f"a judge named {judge.name!r}, which differs from the name of its entry point"
-        raise entry_points.unusable(entry, words)
+        raise entry_points.entry_error(entry, words)
     return judge
 
 
 # A module and the name of a function in it.
-_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+_FUNCTION_PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 
-def _imported(place: str) -> Judge:
+def _import_judge(place: str) -> Judge:
     """Return the judge at MODULE:FUNCTION; modules of the folder that the command runs in are found, too."""
     module, _, name = place.partition(":")
     # The console script of a package does not have this folder on its path, as `python -m` does.
@@ -216,28 +216,28 @@ def _imported(place: str) -> Judge:
         ) from error
 
 
-def _judges(names: Sequence[str], sampling: Sampling) -> list[Judge]:
+def _entry_point_judges(names: Sequence[str], sampling: Sampling) -> list[Judge]:
     """Return judges by entry points; those that ask LLMs read long sources in windows where these are wanted."""
     judges = [load_judge(name) for name in names]
     chunk = sampling.chunk
     return [prompt_pool.ChunkedJudge(judge, chunk) if chunk and judge.needs_llm else judge for judge in judges]
 
 
-def _lexical(names: Sequence[str], _: Sampling) -> list[Judge]:
+def _lexical_judges(names: Sequence[str], _: Sampling) -> list[Judge]:
     from deep.features.lexical import LEXICAL
 
-    checks = [check_choice(name, [*LEXICAL, ALL], "lexical") for name in names]
+    checks = [check_choice(name, [*LEXICAL, ALL_JUDGES], "lexical") for name in names]
     # In the order of the table, whatever the order of the names.
-    return [check() for name, check in LEXICAL.items() if name in checks or ALL in checks]
+    return [check() for name, check in LEXICAL.items() if name in checks or ALL_JUDGES in checks]
 
 
 _LOADERS: Mapping[JudgeKind, Callable[[Sequence[str], Sampling], list[Judge]]] = {
-    "pool": lambda names, sampling: [judge for name in names for judge in _pool(name, sampling)],
+    "pool": lambda names, sampling: [judge for name in names for judge in _pool_judges(name, sampling)],
     "prompt": lambda names, sampling: [
         prompt_pool.PromptJudge(prompt_pool.load_prompt(name), **vars(sampling)) for name in names
     ],
-    "judge": _judges,
-    "lexical": _lexical,
+    "judge": _entry_point_judges,
+    "lexical": _lexical_judges,
     "encoder": lambda names, _: [entry_points.load_part("encoder")(name) for name in names],
     "embedding": lambda names, _: [entry_points.load_part("embedding")(name) for name in names],
 }
@@ -269,7 +269,7 @@ class Finder:
     encoders: Sequence[str] = ()
     ask: str | None = None
     allow_mismatch: bool = False
-    sampling: Sampling = ONCE
+    sampling: Sampling = ONE_SAMPLE
     judges: Sequence[str | Judge | AnyFunction] = ()
 
     def plan(self, model: Model, examples: Examples, endpoint: Callable[[], str], workers: int | None = None) -> Plan:
@@ -326,7 +326,7 @@ class Finder:
 
             name = voter.id.removeprefix(LEXICAL_PREFIX)
             return LEXICAL[name]() if name in LEXICAL else self._by_entry_point(voter)
-        if voter.id in NETWORKS:
+        if voter.id in NETWORK_NAMES:
             return self._network(voter)
         if voter.id in self._pool:
             parameters = voter.details.get("parameters") or {}
@@ -350,7 +350,7 @@ class Finder:
     def _by_entry_point(self, voter: Voter) -> Judge | None:
         entries = judge_entries()
         is_known = voter.id in entries.usable or voter.id in entries.refused
-        return _judges([voter.id], Sampling(chunk=self._chunk(voter)))[0] if is_known else None
+        return _entry_point_judges([voter.id], Sampling(chunk=self._chunk(voter)))[0] if is_known else None
 
     def _chunk(self, voter: Voter) -> prompt_pool.Chunking | None:
         """Return the windows of long sources: as given, or as they were when the voter's votes were made."""

@@ -28,10 +28,10 @@ def chunks(values: Iterable[T], size: int = ROWS_AT_ONCE) -> Iterator[list[T]]:
 
 
 # So many programs are replayed side by side: their questions are looked up by one query.
-AT_ONCE = 256
+PROGRAMS_AT_ONCE = 256
 
 # In place of a prompt's hash in the key of a request, so that whoever asks the same question shares its answer.
-SHARED = "program"
+SHARED_PROMPT_HASH = "program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ RequestProgram = Generator[Sequence[Request], Sequence[LLMReply | None], T]
 """A program whose questions are requests already."""
 
 # A program that may also yield requests, which are asked as they are.
-Asking = Generator[Sequence[Question | Request], Sequence[LLMReply | None], T]
+AskingProgram = Generator[Sequence[Question | Request], Sequence[LLMReply | None], T]
 
-Entry = tuple[ProgramId, str, Asking[Any]]
+ProgramEntry = tuple[ProgramId, str, AskingProgram[Any]]
 """A program's identity, the LLM that it asks, and the program."""
 
 
-def as_requests(program: Asking[T], identity: ProgramId, llm: str, endpoint: str) -> RequestProgram[T]:
+def as_requests(program: AskingProgram[T], identity: ProgramId, llm: str, endpoint: str) -> RequestProgram[T]:
     """Return a program whose questions are requests, so that it can be a part of another one; it yields no empty list.
 
     Requests that it yields itself are asked as they are.
@@ -74,14 +74,14 @@ def as_requests(program: Asking[T], identity: ProgramId, llm: str, endpoint: str
             value: T = end.value
             return value
         requests = [
-            one if isinstance(one, Request) else _request(one, identity, llm, endpoint, number + i)
+            one if isinstance(one, Request) else _request_of_question(one, identity, llm, endpoint, number + i)
             for i, one in enumerate(questions)
         ]
         number += len(requests)
         replies = (yield requests) if requests else []
 
 
-def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, number: int) -> Request:
+def _request_of_question(question: Question, identity: ProgramId, llm: str, endpoint: str, number: int) -> Request:
     """Return a question as the ledger keeps it: a vote by its voter and item, a step by its number besides."""
     body = {"model": llm, "messages": question.messages, **question.parameters}
     if question.schema is not None:
@@ -95,10 +95,10 @@ def _request(question: Question, identity: ProgramId, llm: str, endpoint: str, n
         body=body,
         endpoint=endpoint,
         prompt=f"{identity.voter.partition('@')[0]}{step}",
-        prompt_hash=question.version if isinstance(question, VoteQuestion) else SHARED,
+        prompt_hash=question.version if isinstance(question, VoteQuestion) else SHARED_PROMPT_HASH,
         voter=f"{identity.voter}{step}",
         dataset=identity.dataset,
-        item=f"{identity.item}{_part(question, number)}",
+        item=f"{identity.item}{_item_suffix(question, number)}",
         sample=question.sample,
         # Two LLMs share no cache of prefixes.
         group=None if group is None else f"{llm} {group}",
@@ -120,10 +120,10 @@ def offers_repair(request: Request) -> bool:
 def repair_request(request: Request, text: str | None) -> Request:
     """Return the request that asks once more for the answer, given the reply to `request` in which there is none."""
     identity = ProgramId(request.voter, request.dataset, request.item)
-    return _request(repair_of(request.context, text), identity, request.model, request.endpoint, 0)
+    return _request_of_question(repair_of(request.context, text), identity, request.model, request.endpoint, 0)
 
 
-def _part(question: Question, number: int) -> str:
+def _item_suffix(question: Question, number: int) -> str:
     """Return the ending of an item's name in the ledger that tells its questions apart; none where there is one."""
     if isinstance(question, VoteQuestion):
         return "" if question.part is None else f"#{question.part}"
@@ -138,10 +138,10 @@ def read_answer(request: Request, reply: "Reply") -> Judgment | None:
     return None if reason is None else Judgment(vote=-1, reason=reason)
 
 
-class _Running:
+class _RunningProgram:
     """A program on its way: the requests it has made, those it waits for, and in the end its value."""
 
-    def __init__(self, entry: Entry, endpoint: str) -> None:
+    def __init__(self, entry: ProgramEntry, endpoint: str) -> None:
         self.id, model, program = entry
         self._program = as_requests(program, self.id, model, endpoint)
         self.requests: list[Request] = []
@@ -195,7 +195,7 @@ class Replay:
         Programs of which :meth:`values` has yielded a value though a question of theirs was never asked.
     """
 
-    programs: Callable[[], Iterable[Entry]]
+    programs: Callable[[], Iterable[ProgramEntry]]
     endpoint: str
     history: "History | None"
     _: KW_ONLY
@@ -209,7 +209,7 @@ class Replay:
 
     def requests(self) -> Iterator[Request]:
         """Yield every question that can be asked now, and once each that has its answer already."""
-        for running in self._replayed():
+        for running in self._replay_programs():
             n_seen = self._n_seen.get(running.id, 0)
             self._n_seen[running.id] = max(n_seen, len(running.requests))
             n_settled = len(running.requests) - len(running.pending)
@@ -227,18 +227,18 @@ class Replay:
 
         An error that a program raises is yielded in place of its value.
         """
-        for running in self._replayed(final=True):
+        for running in self._replay_programs(final=True):
             yield running.id, running.value if running.error is None else running.error
 
-    def _replayed(self, *, final: bool = False) -> Iterator[_Running]:
-        for entries in chunks(self.programs(), AT_ONCE):
-            batch = [_Running(entry, self.endpoint) for entry in entries]
+    def _replay_programs(self, *, final: bool = False) -> Iterator[_RunningProgram]:
+        for entries in chunks(self.programs(), PROGRAMS_AT_ONCE):
+            batch = [_RunningProgram(entry, self.endpoint) for entry in entries]
             waiting = [running for running in batch if not running.is_over]
             while waiting:
                 waiting = self._advance(waiting, final=final)
             yield from batch
 
-    def _advance(self, waiting: Sequence[_Running], *, final: bool) -> list[_Running]:
+    def _advance(self, waiting: Sequence[_RunningProgram], *, final: bool) -> list[_RunningProgram]:
         """Give programs their replies, and return those that have more to ask."""
         keys = [[request.key for request in running.pending] for running in waiting]  # each is a hash of the texts
         # Programs that ask the same question share its answer.
@@ -302,13 +302,13 @@ def repair_requests(
         Whether the replies that a run has bought may be repaired; a repair turn in the ledger is yielded in any case.
     """
     for chunk in chunks(requests):
-        result = list(_offered(chunk, history))
+        result = list(_possible_repairs(chunk, history))
         # One that was begun is yielded in any case, so that what it cost is counted.
         known_rows = history.rows([request.key for _, request in result])
         yield from (request for owner, request in result if may(owner) or request.key in known_rows)
 
 
-def _offered(requests: "Iterable[Request]", history: "History") -> "Iterator[tuple[int, Request]]":
+def _possible_repairs(requests: "Iterable[Request]", history: "History") -> "Iterator[tuple[int, Request]]":
     """Yield the repair turn of each unparsable reply with the run that bought the reply."""
     offering = [(request.key, request) for request in requests if offers_repair(request)]
     rows = history.rows([key for key, _ in offering])

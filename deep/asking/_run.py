@@ -14,10 +14,10 @@ from typing import Protocol, cast
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
 from deep._util.entry_points import load_part
 from deep._util.names import short_names
-from deep.asking._functions import SECONDS_BETWEEN_LOOKS, earlier_file, enter_earlier, wait_in_loop
+from deep.asking._functions import SECONDS_BETWEEN_LOOKS, import_legacy_answers, legacy_answers_file, wait_in_loop
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback, pace_text, quirk_lines
 from deep.asking._plan import Plan
-from deep.asking._replay import Entry, Replay, chunks, is_repair, may_repair, read_answer, repair_requests
+from deep.asking._replay import ProgramEntry, Replay, chunks, is_repair, may_repair, read_answer, repair_requests
 from deep.exceptions import InputError, note, printable
 from deep.records import ABSTAIN, Judgment
 
@@ -41,10 +41,10 @@ class StoppableRunner(RequestRunner, Protocol):
 
 
 # From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early.
-TOLERATED = ((10, 0.5), (50, 0.05))
+LOSS_LIMITS = ((10, 0.5), (50, 0.05))
 
 # Three endings show what a model does wrong, each on one line of a terminal.
-ENDINGS = 3
+MAX_ENDINGS_SHOWN = 3
 LONGEST_ENDING = 80
 
 
@@ -91,10 +91,10 @@ class LossWatch:
         """Count a reply of a judge; tell of it once, when more than the tolerated share are lost."""
         self._n_replies[voter] += 1
         self._n_lost[voter] += lost
-        if lost and len(self._endings[voter]) < ENDINGS:
+        if lost and len(self._endings[voter]) < MAX_ENDINGS_SHOWN:
             self._endings[voter].append(" ".join(text.split())[-LONGEST_ENDING:])
         n, n_lost = self._n_replies[voter], self._n_lost[voter]
-        if voter not in self._warned_voters and any(n >= least and n_lost > share * n for least, share in TOLERATED):
+        if voter not in self._warned_voters and any(n >= least and n_lost > share * n for least, share in LOSS_LIMITS):
             self._warned_voters.add(voter)
             self._tell(f"{voter}: {n_lost} of {n} replies cannot be read. They end so:")
             for ending in self._endings[voter]:
@@ -165,31 +165,31 @@ def run_plan(
         asks=plan.asks,
         alone=len(plan.functions) == len(plan.columns),
         items=0 if plan.staged else plan.n_complete,  # what it is said of is not known for staged judges
-    ).to_end()
+    ).run_to_end()
 
 
 def history_of(ledger: str, plan: Plan) -> "llm.History | None":
     """Open a ledger to read, once it has the answers of an earlier file of functions; None where there is no ledger."""
-    if plan.functions and earlier_file(ledger) is not None and not llm.is_read_only(ledger):
+    if plan.functions and legacy_answers_file(ledger) is not None and not llm.is_read_only(ledger):
         wait_in_loop(_take_over(ledger))
     return llm.History(ledger) if "://" in ledger or Path(ledger).is_file() else None
 
 
 async def _take_over(target: str) -> None:
     async with llm.Ledger(target) as ledger:
-        await enter_earlier(ledger)
+        await import_legacy_answers(ledger)
 
 
 def ask_requests(
     options: AskOptions,
     *,
     endpoint: str,
-    programs: Callable[[], Iterable[Entry]],
+    programs: Callable[[], Iterable[ProgramEntry]],
     progress: ProgressCallback | None = None,
     default: bool = True,
 ) -> RunOutcome:
     """Ask the questions of programs that the ledger lacks, until no program asks anything more."""
-    return _Run(options, endpoint, tuple, programs, AskProgress(llm.Tally()), progress, default).to_end()
+    return _Run(options, endpoint, tuple, programs, AskProgress(llm.Tally()), progress, default).run_to_end()
 
 
 @dataclass(eq=False)
@@ -234,7 +234,7 @@ class Engine:
             if client is not None:
                 stack.push_async_callback(client.close)
             await stack.enter_async_context(ledger)
-            await enter_earlier(ledger)
+            await import_legacy_answers(ledger)
             terms = options.terms(0.0 if options.budget is None else await ledger.spent_by_others())
             gate = llm.ModelGate([*await ledger.known_quirks(), *options.quirks])
             caller = llm.Caller(ledger, cast("llm.Client", client), read, terms, gate, tally)
@@ -246,7 +246,7 @@ class Engine:
         runner: RequestRunner,
         endpoint: str,
         requests: "Callable[[], Iterable[llm.Request]]",
-        programs: Callable[[], Iterable[Entry]],
+        programs: Callable[[], Iterable[ProgramEntry]],
         *,
         first: "Callable[[Callable[[], Iterable[llm.Request]]], Awaitable[None]] | None" = None,
         more: "Callable[[Iterable[llm.Request]], Iterable[llm.Request]]" = iter,
@@ -306,7 +306,7 @@ class _Run:
     options: AskOptions
     endpoint: str
     requests: "Callable[[], Iterable[llm.Request]]"
-    programs: Callable[[], Iterable[Entry]]
+    programs: Callable[[], Iterable[ProgramEntry]]
     state: AskProgress
     progress: ProgressCallback | None
     default: bool = True
@@ -318,7 +318,7 @@ class _Run:
     """Ends the run cleanly, from any thread; None before anything is asked."""
     _watch: LossWatch = field(default_factory=lambda: LossWatch(note), init=False)
 
-    def to_end(self) -> RunOutcome:
+    def run_to_end(self) -> RunOutcome:
         """Ask until nothing is open or the run is stopped, in the loop of functions: their clients live on there."""
         # Signals reach the main thread; what they stop runs in the loop of functions.
         with _stop_on_signal(self):
@@ -327,7 +327,7 @@ class _Run:
     async def _ask(self) -> RunOutcome:
         options, tally = self.options, self.state.tally
         if llm.is_read_only(options.ledger):
-            return self._find_all()
+            return self._count_found_answers()
         if options.batch:
             load_part("batch")  # refused before a ledger is made
         async with Engine.opened(options, tally, self._watch.read, asks=self.asks, default=self.default) as engine:
@@ -337,11 +337,11 @@ class _Run:
             for line in (*ledger.entered, *doubt_lines(*doubts, asked_again=not options.at_most_once)):
                 note(line)
             self.stop = partial(asyncio.get_running_loop().call_soon_threadsafe, runner.stop, "interrupted")
-            async with self._reported(engine.caller.gate):
-                await self._to_end(engine, runner)
+            async with self._progress_reported(engine.caller.gate):
+                await self._ask_to_end(engine, runner)
         return RunOutcome(tally, runner.stopped, *doubts, tuple(engine.caller.gate.quirks(self.endpoint)))
 
-    def _find_all(self) -> RunOutcome:
+    def _count_found_answers(self) -> RunOutcome:
         """Count the answers in a ledger that cannot be written, where none is missing."""
         options, tally = self.options, self.state.tally
         with llm.History(options.ledger) as history:
@@ -370,43 +370,43 @@ class _Run:
             for request in requests:
                 self.state.tally.find(request.voter, rows[request.key])
 
-    async def _runner(self, caller: "llm.Caller") -> "_SideBySide":
+    async def _runner(self, caller: "llm.Caller") -> "_ParallelRunners":
         options, ledger = self.options, caller.ledger
         lanes = [llm.Runner(caller, workers=workers) for workers, _ in self.calls]
         # What waits in a batch would be paid twice if it were asked one by one as well.
-        n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.MAKING)
+        n = 0 if options.batch else await ledger.call(llm.waiting_in, self.endpoint, llm.UNFINISHED_STATES)
         if n:
             raise InputError(
                 f"`batch` must be given: {n} requests wait in a batch. Got a run without. Collect them first."
             )
         if "exported" in options.retry_failed:
             await ledger.call(llm.release_exports, self.endpoint)
-        n = await ledger.call(llm.waiting_in, self.endpoint, llm.EXPORTS)
+        n = await ledger.call(llm.waiting_in, self.endpoint, llm.EXPORT_STATES)
         if n:
             raise InputError(
                 f"`batch_in` must be given: {n} requests are in exported files. Got a run that asks. Enter their "
                 "results first, or give up on them with `retry_failed` exported."
             )
         if not options.batch:
-            return _SideBySide(llm.Runner(caller, workers=caller.terms.concurrency.maximum), lanes)
+            return _ParallelRunners(llm.Runner(caller, workers=caller.terms.concurrency.maximum), lanes)
         batch_runner: Callable[..., StoppableRunner] = load_part("batch").BatchRunner
         session = (ledger, caller.client, caller.parse, caller.terms, caller.gate, caller.tally)
-        return _SideBySide(batch_runner(*session, endpoint=self.endpoint, poll=options.poll), lanes)
+        return _ParallelRunners(batch_runner(*session, endpoint=self.endpoint, poll=options.poll), lanes)
 
-    async def _to_end(self, engine: Engine, runner: "_SideBySide") -> None:
+    async def _ask_to_end(self, engine: Engine, runner: "_ParallelRunners") -> None:
         if self.alone:
             await self._check_first(runner, engine.history)
         if runner.stopped is None:
             # Where functions judge alone, their first calls are made already.
-            calls = [partial(_between, requests, int(self.alone), None) for _, requests in self.calls]
+            calls = [partial(_slice, requests, int(self.alone), None) for _, requests in self.calls]
             first, more = partial(runner.run, calls=calls), self._uncounted_repairs
             await engine.ask(runner, self.endpoint, self.requests, self.programs, first=first, more=more)
         if runner.stopped is None and not self.options.repairs and self._lacks_votes:
             self._find_repairs(engine.history)
 
-    async def _check_first(self, runner: "_SideBySide", history: "llm.History") -> None:
+    async def _check_first(self, runner: "_ParallelRunners", history: "llm.History") -> None:
         """Call each function on the first item before all else; raise where all fail on it."""
-        await runner.run(tuple, [partial(_between, requests, 0, 1) for _, requests in self.calls])
+        await runner.run(tuple, [partial(_slice, requests, 0, 1) for _, requests in self.calls])
         first = [request for _, requests in self.calls for request in islice(requests(), 1)]
         rows = history.rows([request.key for request in first])
         failures = [r for r in first if r.key in rows and rows[r.key]["failure"] == llm.RAISED]
@@ -432,7 +432,7 @@ class _Run:
             yield request
 
     @asynccontextmanager
-    async def _reported(self, gate: "llm.ModelGate") -> AsyncIterator[None]:
+    async def _progress_reported(self, gate: "llm.ModelGate") -> AsyncIterator[None]:
         """Call the progress callback now and then while the block runs, and once at its end; say what is of note."""
         task = asyncio.create_task(self._report(gate))
         try:
@@ -490,11 +490,11 @@ def doubt_lines(unknown: int, twice: int, *, asked_again: bool) -> Iterator[str]
         )
 
 
-def _between(requests: "Callable[[], Iterable[llm.Request]]", begin: int, end: int | None) -> "Iterator[llm.Request]":
+def _slice(requests: "Callable[[], Iterable[llm.Request]]", begin: int, end: int | None) -> "Iterator[llm.Request]":
     return islice(requests(), begin, end)
 
 
-class _SideBySide:
+class _ParallelRunners:
     """Runners of an endpoint and of each function, of which none goes on where one has stopped.
 
     Parameters

@@ -15,9 +15,9 @@ from weakref import finalize
 import numpy as np
 
 from deep import llm  # its names are loaded as they are used: most of it is SQLAlchemy's
-from deep._util.entry_points import WRITER, load_part
-from deep._util.files import to_json, whole_file
-from deep.asking._ask import GivenExamples, ledger_for_once
+from deep._util.entry_points import WRITER_GROUP, load_part
+from deep._util.files import atomic_file, to_json
+from deep.asking._ask import InMemoryExamples, temporary_ledger
 from deep.asking._options import AskOptions
 from deep.asking._plan import Plan, judgments_of_plan
 from deep.asking._registry import Finder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # Patterns of votes whose scores are kept: some 10 MB.
-MOST_PATTERNS = 20_000
+MAX_CACHED_PATTERNS = 20_000
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class PlanScorer:
         """The scores of a pattern of answers; patterns come again, and scoring one takes longer than judging a text."""
         scales = [*self.model.scales.values()]
 
-        @lru_cache(MOST_PATTERNS)
+        @lru_cache(MAX_CACHED_PATTERNS)
         def scores(answers: tuple[float | None, ...]) -> dict[str, Any]:
             if scales:
                 numbers = np.array(answers, dtype=np.float64)  # None is NaN
@@ -161,10 +161,10 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
     import pyarrow as pa
 
     n = 0
-    with whole_file(out) as scratch, ExitStack() as stack:
+    with atomic_file(out) as scratch, ExitStack() as stack:
         lines = out.suffix.lower() == ".jsonl"
         if to is not None:
-            records = stack.enter_context(load_part(to, WRITER)(scratch))
+            records = stack.enter_context(load_part(to, WRITER_GROUP)(scratch))
         elif lines:
             file = stack.enter_context(scratch.open("w", encoding="utf-8"))
         else:
@@ -185,7 +185,7 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
 # The dataset of pairs of texts that come one by one.
 TEXTS = "texts"
 
-ANYWHERE, PLAIN = Finder(), ScoreOptions()
+DEFAULT_FINDER, DEFAULT_OPTIONS = Finder(), ScoreOptions()
 
 
 class TextScorer(PlanScorer):
@@ -239,15 +239,15 @@ class TextScorer(PlanScorer):
         model: Model | str | Path,
         ask: AskOptions | None = None,
         *,
-        finder: Finder = ANYWHERE,
-        options: ScoreOptions = PLAIN,
+        finder: Finder = DEFAULT_FINDER,
+        options: ScoreOptions = DEFAULT_OPTIONS,
         endpoint: str | None = None,
         dataset: str = TEXTS,
     ) -> None:
         model = model if isinstance(model, Model) else load(model)
         self.ask, self._dataset = ask, dataset
         name = endpoint or ("" if ask is None else ask.public_url)
-        plan = finder.plan(model, GivenExamples(()), lambda: name, None if ask is None else ask.workers)
+        plan = finder.plan(model, InMemoryExamples(()), lambda: name, None if ask is None else ask.workers)
         super().__init__(model, plan, options)
         self.asks = self.plan.asks
         # Asked once, not for each text.
@@ -258,7 +258,7 @@ class TextScorer(PlanScorer):
             )
         if self.plan.functions and ask is None:  # their answers are kept as long as this object is
             stack = ExitStack()
-            self.ask = AskOptions(ledger=ledger_for_once(stack))
+            self.ask = AskOptions(ledger=temporary_ledger(stack))
             finalize(self, stack.close)
         self._futures: dict[str, tuple[Example, Future[Scored]]] = {}
         self._queue, self._turn = Lock(), Lock()
@@ -287,7 +287,7 @@ class TextScorer(PlanScorer):
         StoppedError
             The budget is reached, or the run was interrupted; the answers so far are in the ledger.
         """
-        examples = [_example(*texts, dataset=self._dataset) for texts in pairs]
+        examples = [_example_of_texts(*texts, dataset=self._dataset) for texts in pairs]
         distinct = {example.example_id: example for example in examples}
         if not distinct:
             return []
@@ -321,14 +321,14 @@ class TextScorer(PlanScorer):
             with self._turn:  # lexical checks share what they keep of a text
                 return self.read(examples)
         assert self.ask is not None  # or `__init__` has raised
-        outcome = run_plan(replace(self.plan, examples=GivenExamples(examples)), self.ask)
+        outcome = run_plan(replace(self.plan, examples=InMemoryExamples(examples)), self.ask)
         if outcome.stopped is not None:
             raise StoppedError(outcome.stopped, "The answers so far are in the ledger; ask again to go on.")
         with llm.History(self.ask.ledger) as history:
             return self.read(examples, history)
 
 
-def _example(source: str, claim: str, question: str | None = None, *, dataset: str) -> Example:
+def _example_of_texts(source: str, claim: str, question: str | None = None, *, dataset: str) -> Example:
     """Return a pair under a name that its texts give it; a blank question is none."""
     query = None if question is None or (isinstance(question, str) and not question.strip()) else question
     for name, text in (("source", source), ("claim", claim), *([] if query is None else [("question", query)])):

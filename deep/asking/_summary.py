@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from deep import llm
-from deep._util.names import short_names, table
-from deep.asking._options import AskOptions, money, quirk_lines
+from deep._util.names import format_table, short_names
+from deep.asking._options import AskOptions, quirk_lines, usd_text
 from deep.asking._plan import Plan
 from deep.asking._replay import Replay, chunks, may_repair, offers_repair, repair_request, repair_requests
 from deep.asking._run import FROM_LEDGER, RunOutcome, doubt_lines, history_of
@@ -84,8 +84,8 @@ class Estimate:
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
         # Answers seldom come near their limit: a tenth of it is the guess, the whole the bound.
         likely = {"input": n_input, **({} if limit is None else {"output": limit // 10 + 1})}
-        self.dollars = _plus(self.dollars, prices.cost([request.model], likely, batch=batch))
-        self.dollars_at_most = _plus(self.dollars_at_most, llm.worst_case(prices, request.body, text, batch=batch))
+        self.dollars = _known_sum(self.dollars, prices.cost([request.model], likely, batch=batch))
+        self.dollars_at_most = _known_sum(self.dollars_at_most, llm.worst_case(prices, request.body, text, batch=batch))
         if request.model not in self.priced_models | self.unpriced_models:
             unknown = prices.cost([request.model], {"input": 1, "output": 1}) is None
             (self.unpriced_models if unknown else self.priced_models).add(request.model)
@@ -103,8 +103,8 @@ class Estimate:
                 seen_keys.add(key)
                 self.calls += 1
                 self.unpriced_calls += cost is None
-                self.dollars = _plus(self.dollars, cost or 0.0)
-                self.dollars_at_most = _plus(self.dollars_at_most, cost or 0.0)
+                self.dollars = _known_sum(self.dollars, cost or 0.0)
+                self.dollars_at_most = _known_sum(self.dollars_at_most, cost or 0.0)
 
     def add_repair(self, request: llm.Request, prices: llm.PriceBook) -> None:
         """Count a repair turn that may be needed."""
@@ -112,7 +112,7 @@ class Estimate:
         self.repairs_at_most += 1
         self.output_tokens = None if self.output_tokens is None or limit is None else self.output_tokens + limit
         worst = llm.worst_case(prices, request.body, llm.json_text(request.body))
-        self.dollars_at_most = _plus(self.dollars_at_most, worst)
+        self.dollars_at_most = _known_sum(self.dollars_at_most, worst)
         # A repair turn never goes in a batch.
         self._add_longer(request, prices, batch=False)
 
@@ -124,7 +124,7 @@ class Estimate:
             self.longer_at_most += 1
             self.output_tokens = None if self.output_tokens is None else self.output_tokens + limit
             worst = llm.worst_case(prices, body, llm.json_text(body), batch=batch)
-            self.dollars_at_most = _plus(self.dollars_at_most, worst)
+            self.dollars_at_most = _known_sum(self.dollars_at_most, worst)
 
     def as_dict(self) -> dict[str, object]:
         """Return the estimate for `--json`."""
@@ -132,7 +132,7 @@ class Estimate:
         return {**vars(self), **models}
 
 
-def _plus(total: float | None, amount: float | None) -> float | None:
+def _known_sum(total: float | None, amount: float | None) -> float | None:
     """Return the sum, unknown where either is."""
     return None if total is None or amount is None else total + amount
 
@@ -193,10 +193,10 @@ def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> 
     if as_json:
         sys.stdout.write(json.dumps({"schema_version": 1, "dry_run": True, **estimate.as_dict()}, indent=2) + "\n")
     else:
-        sys.stdout.write("\n".join([*_lines(estimate), "nothing was sent", ""]))
+        sys.stdout.write("\n".join([*_estimate_lines(estimate), "nothing was sent", ""]))
 
 
-def _lines(estimate: Estimate) -> Iterator[str]:
+def _estimate_lines(estimate: Estimate) -> Iterator[str]:
     output = "no limit" if estimate.output_tokens is None else f"at most {estimate.output_tokens:,}"
     yield f"{estimate.calls:,} calls to make, {estimate.settled:,} answered already"
     if estimate.repairs_at_most:
@@ -204,7 +204,7 @@ def _lines(estimate: Estimate) -> Iterator[str]:
     if estimate.longer_at_most:
         yield f"at most {estimate.longer_at_most:,} more calls with four times the limit, for replies that are cut off"
     yield f"{estimate.input_tokens:,} input tokens (about), {output} output tokens"
-    bounds = f"about {money(estimate.dollars)}, at most {money(estimate.dollars_at_most)}"
+    bounds = f"about {usd_text(estimate.dollars)}, at most {usd_text(estimate.dollars_at_most)}"
     yield f"cost: {'unknown' if estimate.dollars is None else bounds}"
     if estimate.offline_judgments:
         yield f"{estimate.offline_judgments:,} judgments that need no LLM, $0.00"
@@ -277,7 +277,7 @@ def failing_voters(tally: llm.Tally, limit: float) -> dict[str, float]:
     return {one.voter: one.rate for one in sorted(failures, key=lambda one: one.rate) if one.rate > limit}
 
 
-def called_out(rates: Mapping[str, float], classes: Iterable[str | None]) -> Iterator[str]:
+def failing_lines(rates: Mapping[str, float], classes: Iterable[str | None]) -> Iterator[str]:
     """Yield a sentence about each voter that fails too often, by its rate, and one that says what to do.
 
     The `classes` of failure are those that occurred.
@@ -307,19 +307,19 @@ def ledger_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield a report for people."""
     counts = ("waiting", "unknown", "attempts")
     head = ("voter", "dataset", "asked", "votes", *REASONS, *counts, "cost", "median s", "p95 s")
-    yield table([head, *(_cells(row) for row in report["rows"])])
+    yield format_table([head, *(_report_cells(row) for row in report["rows"])])
     for row in report["rows"]:
         if row["failures"]:
             failures = ", ".join(f"{name} {n}" for name, n in sorted(row["failures"].items()))
             yield f"failed, by class, {row['voter']} on {row['dataset']}: {failures}"
     yield from quirk_lines(report["quirks"])
     yield from other_model_lines(report["answered_by_another"])
-    yield f"cost: {money(report['cost'], report['unpriced'])}"
+    yield f"cost: {usd_text(report['cost'], report['unpriced'])}"
     if report["lost_attempts"]:
         why = "a crash, a timeout, a broken connection or reply"
         yield f"{report['lost_attempts']} attempts have no answer here ({why}) and may be on the bill"
     failing = [row for row in report["rows"] if row["voter"] in report["failing"]]
-    yield from called_out(report["failing"], chain.from_iterable(_classes(row, row["failures"]) for row in failing))
+    yield from failing_lines(report["failing"], chain.from_iterable(_classes(row, row["failures"]) for row in failing))
 
 
 def _classes(counts: Mapping[str, Any], failures: Iterable[str]) -> list[str]:
@@ -329,18 +329,18 @@ def _classes(counts: Mapping[str, Any], failures: Iterable[str]) -> list[str]:
     return [*(r for r in REASONS[1:-1] if reasons.get(r)), *(failures if reasons.get("failed") else ())]
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _report_cells(row: Mapping[str, Any]) -> list[str]:
     reasons = [str(row["reasons"].get(reason, 0)) for reason in REASONS]
     seconds = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("seconds_median", "seconds_p95")]
     counts = [str(row[name]) for name in ("waiting", "unknown", "attempts")]
     # The number of answers without a price has no room in a column; the sum below the table has it.
-    cost = money(row["cost"], row["unpriced"]).partition(" ")[0]
+    cost = usd_text(row["cost"], row["unpriced"]).partition(" ")[0]
     votes = f"{row['answers']} answers" if row["answers"] else str(row["votes"])
     return [row["voter"], row["dataset"], str(row["asked"]), votes, *reasons, *counts, cost, *seconds]
 
 
 # The counts of a run that its summary has by the same name.
-COUNTED = (
+SUMMARY_COUNTS = (
     *("found", "answered", "failed", "attempts", "in_doubt", "unpriced", "seconds", "too_long", "saved"),
     *("lines_passed_over", "contradictions"),
 )
@@ -373,7 +373,7 @@ def summary(
         "examples": plan.n_examples,
         "judgments": plan.n_examples * len(plan.voters),
         "requests": tally.total,
-        **{name: getattr(tally, name) for name in COUNTED},
+        **{name: getattr(tally, name) for name in SUMMARY_COUNTS},
         "failures": {
             kind: {"requests": messages.total(), "message": messages.most_common(1)[0][0]}
             for kind, messages in sorted(tally.failures.items())
@@ -391,16 +391,16 @@ def summary(
         "context_full": tally.full,
         "voters": voters,
         "constant_judges": constant_words(answers),
-        "forms": _forms(plan, {quirk.model for quirk in outcome.quirks if quirk.parameter in llm.CONSTRAINTS}),
+        "forms": _voters_by_form(plan, {quirk.model for quirk in outcome.quirks if quirk.parameter in llm.CONSTRAINTS}),
         "ledger": None if options is None else llm.describe_ledger(options.ledger),
         "outputs": paths,
     }
 
 
-FORMS = {"schema": "bound by a JSON schema", "vllm": "bound to a choice of lines", "none": "free"}
+FORM_WORDS = {"schema": "bound by a JSON schema", "vllm": "bound to a choice of lines", "none": "free"}
 
 
-def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
+def _voters_by_form(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
     """Return the prompts' voters by how their replies are bound to an answer; those of `unbound` models are free."""
     forms: dict[str, list[str]] = {}
     for column, judge in ((column, column.judge) for column in plan.columns if isinstance(column.judge, PromptJudge)):
@@ -408,12 +408,12 @@ def _forms(plan: Plan, unbound: Collection[str]) -> dict[str, list[str]]:
         form = "schema" if has_schema else judge.constrain if judge.prompt.is_direct else "none"
         # A quirk knows an LLM by its name at the provider, a column by the user's name for it.
         form = "none" if {column.llm, column.llm.partition("/")[2]} & {*unbound} else form
-        forms.setdefault(FORMS[form], []).append(column.name)
+        forms.setdefault(FORM_WORDS[form], []).append(column.name)
     return forms
 
 
 # The sentences of a summary that stand there where their count is not 0, by the name of that.
-TROUBLES = {
+TROUBLE_SENTENCES = {
     "in_doubt": "{in_doubt} attempts timed out or lost their connection. They may still cost money.",
     "asked_longer": "{asked_longer} replies were cut off at their length limit. A limit four times as long saved "
     "{saved} of them.",
@@ -440,13 +440,13 @@ def summary_text(values: dict[str, Any]) -> str:
     for kind, row in values["failures"].items():
         message = f", most with: {row['message']}" if row["message"] else ""
         lines.append(f"{row['requests']} failed as {kind}{message}")
-    lines.append(f"cost of this run: {money(values['cost'], values['unpriced'])}")
+    lines.append(f"cost of this run: {usd_text(values['cost'], values['unpriced'])}")
     lines += [*other_model_lines(values["answered_by_another"]), *quirk_lines(values["quirks"])]
-    lines += [words.format(**values) for count, words in TROUBLES.items() if values[count]]
+    lines += [words.format(**values) for count, words in TROUBLE_SENTENCES.items() if values[count]]
     lines += doubt_lines(values["unknown"], values["in_doubt_twice"], asked_again=bool(values["asked_again"]))
     failing_rows = [voter for voter in values["voters"] if voter["failing"]]
     classes = chain.from_iterable(_classes(voter, values["failures"]) for voter in failing_rows)
-    lines += called_out({voter["voter"]: voter["failure_rate"] for voter in failing_rows}, classes)
+    lines += failing_lines({voter["voter"]: voter["failure_rate"] for voter in failing_rows}, classes)
     lines += [*values["constant_judges"], *_unasked_lines(values)]
     lines += [f"replies {form}: {', '.join(voters)}" for form, voters in values["forms"].items()]
     lines += [f"{kind}: {path}" for kind, path in sorted(values["outputs"].items())]
@@ -460,7 +460,7 @@ def _unasked_lines(values: dict[str, Any]) -> Iterator[str]:
     # The summary names where they are, since a stopped run writes beside votes that are whole.
     progress, where = f"{total - n_left:,} of {total:,} judgments are made", values["outputs"]["votes"]
     if values["stopped"] == "budget":
-        cause = f"Stopped by its budget of {money(values['budget'])}"
+        cause = f"Stopped by its budget of {usd_text(values['budget'])}"
         yield f"{cause}: {progress}. They are in {where}. Run the same command with a larger --budget to continue."
     elif values["stopped"]:
         yield f"Stopped by Ctrl-C or a signal: {progress}. They are in {where}. Run the same command again to continue."

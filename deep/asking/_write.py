@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from deep import datasets, llm
-from deep._util.files import check_out, remember, whole_files
+from deep._util.files import atomic_files, check_out, remember_state
 from deep._util.scales import Scale
 from deep.asking._options import AskOptions, AskProgress, ProgressCallback
 from deep.asking._plan import Plan, judgments_of_plan
-from deep.asking._replay import Entry, ProgramId, Replay, chunks
+from deep.asking._replay import ProgramEntry, ProgramId, Replay, chunks
 from deep.asking._run import FROM_LEDGER, RunOutcome, ask_requests, history_of
 from deep.exceptions import InputError
 from deep.prompt_pool import SearchableText
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 TextPart = Literal["claim", "source"]
 
 # Different passages of an example whose places are looked for, each in time by the length of its texts.
-MOST_SOUGHT = 1000
+MAX_SOUGHT_LENGTH = 1000
 
 
-class Places:
+class PassageFinder:
     """Finds passages in an example's source and claim; what does not count is that of :class:`SearchableText`.
 
-    After the first `MOST_SOUGHT` different ones no further is looked for, and has no place.
+    After the first `MAX_SOUGHT_LENGTH` different ones no further is looked for, and has no place.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Places:
     def find(self, text: str, *, claim_first: bool) -> datasets.TextPlace | None:
         """Return the place of a passage, first of all in the claim, or else in the source."""
         key = text, claim_first
-        if key not in self._places and len(self._places) < MOST_SOUGHT:
+        if key not in self._places and len(self._places) < MAX_SOUGHT_LENGTH:
             parts: tuple[TextPart, ...] = ("claim", "source") if claim_first else ("source", "claim")
             self._places[key] = next(filter(None, (self._find(text, part) for part in parts)), None)
         return self._places.get(key)
@@ -69,7 +69,7 @@ class Places:
 _searchable = lru_cache(maxsize=16)(SearchableText)
 
 
-def located(judgment: Judgment, places: Places, *, claim_first: bool) -> tuple[datasets.Passage, ...]:
+def locate_evidence(judgment: Judgment, places: PassageFinder, *, claim_first: bool) -> tuple[datasets.Passage, ...]:
     """Return the evidence of a judgment, each piece with its place in the source or the claim.
 
     Parameters
@@ -98,7 +98,7 @@ def output_paths(out: Path) -> dict[str, Path]:
     >>> output_paths(Path("votes.parquet"))["reasons"].name
     'votes.reasons.parquet'
     """
-    return {"votes": out, **{kind: datasets.file_beside(out, kind) for kind in datasets.BESIDE}}
+    return {"votes": out, **{kind: datasets.file_beside(out, kind) for kind in datasets.KINDS_BESIDE}}
 
 
 def check_outputs(out: Path, voters: Sequence[str]) -> Path:
@@ -111,23 +111,23 @@ def check_outputs(out: Path, voters: Sequence[str]) -> Path:
         if is_other and (path != out or {*datasets.table_columns([str(path)])} - {*voters, *datasets.VOTE_COLUMNS}):
             got = f"{str(path)!r}, a table of others"
             raise InputError(f"`out` must be a new file, or votes that deep wrote. Got {got}. Name another.")
-        remember(path)
+        remember_state(path)
     return out
 
 
-def place_of_votes(out: Path, stopped: str | None) -> Path:
+def votes_path(out: Path, stopped: str | None) -> Path:
     """Return where the votes of a run are written: those of a stopped one not over those of a run that was not.
 
     Examples
     --------
-    >>> place_of_votes(Path("votes.parquet"), "budget").name
+    >>> votes_path(Path("votes.parquet"), "budget").name
     'votes.parquet'
     """
     finished = stopped is not None and out.is_file() and not datasets.file_metadata(out).get("stopped")
     return out.with_name(f"{out.stem}.partial{out.suffix}") if finished else out
 
 
-def write_judged(
+def write_judgments(
     judged: Iterable[Row],
     voters: Sequence[str],
     out: Path,
@@ -183,22 +183,22 @@ def write_judged(
     places = {kind: path for kind, path in paths.items() if kind in schemas}
     # Soft votes of an earlier run would not belong to these votes.
     gone = [path for kind, path in paths.items() if kind not in schemas]
-    with whole_files(places, gone) as partial, ExitStack() as stack:
+    with atomic_files(places, gone) as partial, ExitStack() as stack:
         writers = {kind: stack.enter_context(pq.ParquetWriter(partial[kind], schemas[kind])) for kind in schemas}
         # All files take a chunk before the next is read, so that rows are held once.
         for rows in chunks(judged):
             for kind, writer in writers.items():
                 if kind == "reasons":
-                    table = pa.Table.from_pylist(list(_reasons(rows)), schema=schemas[kind])
+                    table = pa.Table.from_pylist(list(_reason_records(rows)), schema=schemas[kind])
                 elif kind == "judgments":
-                    table = pa.Table.from_pylist(list(_details(rows, claim_first, free)), schema=schemas[kind])
+                    table = pa.Table.from_pylist(list(_records(rows, claim_first, free)), schema=schemas[kind])
                 else:
                     columns = voters if kind == "votes" else soft
-                    table = _answers(rows, schemas[kind], columns, graders, soft=kind == "soft")
+                    table = _answer_table(rows, schemas[kind], columns, graders, soft=kind == "soft")
                 writer.write_table(table)
 
 
-def _answers(
+def _answer_table(
     rows: Sequence[Row], schema: "pa.Schema", voters: Sequence[str], graders: Mapping[str, Scale], *, soft: bool
 ) -> "pa.Table":
     """Return the table of votes, or of `soft` votes."""
@@ -218,7 +218,7 @@ def _answers(
     return pa.Table.from_arrays([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
 
 
-def _reasons(rows: Sequence[Row]) -> Iterator[dict[str, object]]:
+def _reason_records(rows: Sequence[Row]) -> Iterator[dict[str, object]]:
     """Yield a record for each missing vote."""
     for example, judgments in rows:
         where = {"dataset": example.dataset, "item_id": example.example_id}
@@ -227,10 +227,10 @@ def _reasons(rows: Sequence[Row]) -> Iterator[dict[str, object]]:
                 yield {**where, "voter": voter, "reason": judgment.reason}
 
 
-def _details(rows: Sequence[Row], claim_first: Collection[str], free: Collection[str]) -> Iterator[dict[str, object]]:
+def _records(rows: Sequence[Row], claim_first: Collection[str], free: Collection[str]) -> Iterator[dict[str, object]]:
     """Yield a record for each judgment."""
     for example, judgments in rows:
-        places = Places(example)
+        places = PassageFinder(example)
         for voter, judgment in judgments.items():
             # Those from a cache and those of thinking are among them.
             tokens = [judgment.tokens[kind] for kind in ("input", "output") if kind in judgment.tokens]
@@ -241,7 +241,7 @@ def _details(rows: Sequence[Row], claim_first: Collection[str], free: Collection
                 "rationale": _storable(judgment.rationale),
                 "passages": [
                     {name: _storable(value) for name, value in asdict(passage).items()}
-                    for passage in located(judgment, places, claim_first=voter in claim_first)
+                    for passage in locate_evidence(judgment, places, claim_first=voter in claim_first)
                 ],
                 "samples": judgment.samples,
                 "cost": cost_of(judgment, free=voter in free),
@@ -262,7 +262,7 @@ def cost_of(judgment: Judgment, *, free: bool) -> float | None:
     return 0.0 if free or unanswered else judgment.cost
 
 
-def _answer(judgment: Judgment) -> str:
+def _answer_text(judgment: Judgment) -> str:
     """Return an answer as text, empty where there is none; three digits tell grades apart, and keep few of them."""
     number = judgment.vote if judgment.score is None else judgment.score
     return f"{number:.3g}" if judgment.reason is None else ""
@@ -273,7 +273,7 @@ def _vote(judgment: Judgment | None) -> int | None:
 
 
 def run_programs(
-    programs: Callable[[], Iterable[Entry]],
+    programs: Callable[[], Iterable[ProgramEntry]],
     options: AskOptions,
     *,
     endpoint: str | None = None,
@@ -342,7 +342,7 @@ def write_votes(
     """
     # First of all: votes on other texts than those that were judged would be wrong in silence.
     plan.check_unchanged()
-    out = out if stopped == FROM_LEDGER else place_of_votes(out, stopped)
+    out = out if stopped == FROM_LEDGER else votes_path(out, stopped)
     run_values: dict[str, object] = {} if options is None else {"max_failure_rate": options.max_failure_rate}
     run_values |= {} if stopped is None else {"stopped": stopped}
     # The voters that may give more than a vote beside it.
@@ -352,7 +352,7 @@ def write_votes(
         *(column.name for column in plan.offline),
     ]
     public_url = options.public_url if options is not None and plan.asks else None
-    write_judged(
+    write_judgments(
         judged_rows(plan, options, tally, progress, stopped, on_judged),
         plan.voters,
         out,
@@ -390,7 +390,7 @@ def judged_rows(
                 for voter, judgment in judgments.items():
                     counts = tally.by_dataset.setdefault((voter, str(example.dataset)), Counter())
                     counts[judgment.reason or "votes"] += 1
-                    tally.answers[voter][_answer(judgment)] += 1
+                    tally.answers[voter][_answer_text(judgment)] += 1
                     if judgment.reason in UNASKED_REASONS:
                         tally.by_voter.setdefault(voter, Counter())[judgment.reason] += 1
                     elif voter in new_voters:
@@ -410,13 +410,13 @@ def judged_rows(
         )
 
 
-KEYS = ["dataset", "item_id"]
+ITEM_COLUMNS = ["dataset", "item_id"]
 # Items that are named of each change.
-SHOWN = 5
+MAX_CHANGES_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Reread:
+class ChangedVotes:
     """The votes that a reading changed.
 
     Parameters
@@ -442,11 +442,11 @@ class Reread:
             n_changed[voter] += len(items)
         yield f"{n_changed.total():,} votes of {self.n_items:,} items changed; nothing was asked"
         for (voter, change), items in sorted(self.changes.items()):
-            more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
-            yield f"  {voter}: {len(items):,} {change} ({', '.join(items[:SHOWN])}{more})"
+            more = f", and {len(items) - MAX_CHANGES_SHOWN:,} more" if len(items) > MAX_CHANGES_SHOWN else ""
+            yield f"  {voter}: {len(items):,} {change} ({', '.join(items[:MAX_CHANGES_SHOWN])}{more})"
 
 
-def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
+def reread_votes(plan: Plan, options: AskOptions | None, out: Path) -> ChangedVotes:
     """Read the replies of a ledger again, write the votes, and return which differ from those that were there.
 
     Raises
@@ -461,9 +461,9 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
     if not out.is_file():
         raise InputError(f"`out` must be the votes of an earlier run with `reread`. Got no file at {str(out)!r}.")
     # Read before they are written over.
-    before = pd.read_parquet(out).set_index(KEYS)
+    before = pd.read_parquet(out).set_index(ITEM_COLUMNS)
     write_votes(plan, options, out, llm.Tally(0))
-    after = pd.read_parquet(out).set_index(KEYS)
+    after = pd.read_parquet(out).set_index(ITEM_COLUMNS)
     changes: dict[tuple[str, str], list[str]] = {}
     for voter in plan.voters:
         # A voter that is new in this run had no votes.
@@ -472,7 +472,7 @@ def reread(plan: Plan, options: AskOptions | None, out: Path) -> Reread:
             change = f"{_vote_word(old)} -> {_vote_word(new)}"
             if _vote_word(old) != _vote_word(new):
                 changes.setdefault((voter, change), []).append("/".join(map(str, item)))
-    return Reread(changes, len(after))
+    return ChangedVotes(changes, len(after))
 
 
 def _vote_word(value: float) -> str:

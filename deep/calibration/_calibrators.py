@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import betaln
 from sklearn.isotonic import isotonic_regression
 
-from deep._util.checks import Floats, Labels, Weights, check_choice, weigh
+from deep._util.checks import Floats, Labels, Weights, bincount, check_choice
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 from deep.base import BaseCalibrator
 from deep.calibration._metrics import DistinctScores, bin_edges, bin_sums, check_bins, checked_rows, collapse
@@ -155,7 +155,7 @@ class BBQ(BaseCalibrator):
         weights = np.exp(log_weights - log_weights.max())
         values = (n1 + alpha) / (n + PRIOR_WEIGHT) * np.repeat(weights / weights.sum(), sizes)
         # The mean of the binnings' step functions rises by each bin where it starts, and falls by it where it stops.
-        rises = weigh(start, values, len(edges)) - weigh(stop, values, len(edges))
+        rises = bincount(start, values, len(edges)) - bincount(stop, values, len(edges))
         used = np.unique(start)
         self.cuts_ = edges[used[1:]]
         self.values_ = np.clip(np.cumsum(rises)[used], 0.0, 1.0)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from deep._util import checks
 from deep._util.checks import Floats, Labels, Positions, RandomState, Weights
-from deep._util.odds import DECISION
+from deep._util.odds import DECISION_P
 from deep.calibration._metrics import check_counts, check_whole, checked_scores
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def bootstrap_balanced_accuracy(
     """
     y, decided = _labels(y_true, decision=decision)
     if documents is not None:
-        names, document = checks.numbered(documents)
+        names, document = checks.factorize(documents)
         cells = _cells(4 * document + 2 * y + decided, 4 * len(names), sample_weight).reshape(-1, 4)
         # Those with the same cells are drawn together: one multinomial draw over the distinct ones is the bootstrap.
         distinct, times = np.unique(cells, axis=0, return_counts=True)
@@ -194,7 +194,7 @@ def _labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
 
 def _cells(codes: npt.NDArray[np.integer], n_cells: int, sample_weight: Weights) -> Floats:
     weights = checks.check_sample_weight(sample_weight, len(codes))
-    return check_counts(checks.weigh(codes, weights, n_cells))
+    return check_counts(checks.bincount(codes, weights, n_cells))
 
 
 def _resample(
@@ -257,11 +257,11 @@ def _by_confidence(
     confidence = np.where(positive, scores.p, 1.0 - scores.p)
     right = np.where(positive, scores.n1, scores.n - scores.n1)
     distinct, where = np.unique(-confidence, return_inverse=True)
-    return -distinct, checks.weigh(where, scores.n, len(distinct)), checks.weigh(where, right, len(distinct))
+    return -distinct, checks.bincount(where, scores.n, len(distinct)), checks.bincount(where, right, len(distinct))
 
 
 def risk_coverage(
-    y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = DECISION, sample_weight: Weights = None
+    y_true: ArrayLike, y_prob: ArrayLike, *, threshold: float = DECISION_P, sample_weight: Weights = None
 ) -> "pd.DataFrame":
     """Return the share of wrong decisions among the most confident items, for every share of them.
 
@@ -305,7 +305,7 @@ def selective_threshold(
     target: float,
     *,
     delta: float = 0.1,
-    threshold: float = DECISION,
+    threshold: float = DECISION_P,
     sample_weight: Weights = None,
 ) -> SelectiveThreshold:
     """Return the confidence from which on decisions are right at least as often as wanted.

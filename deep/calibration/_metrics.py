@@ -43,7 +43,7 @@ def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
     """Sum the weights of rows with exactly equal probability, by label."""
     # Votes give few distinct P: from here on every measure runs over some hundred values, not over the rows.
     distinct, where = np.unique(p, return_inverse=True)
-    by_label = checks.weigh(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
+    by_label = checks.bincount(2 * where + y, w, 2 * len(distinct)).reshape(-1, 2)
     return DistinctScores(distinct, by_label.sum(axis=1), by_label[:, 1])
 
 
@@ -96,7 +96,7 @@ def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Flo
     n_bins = len(edges) - 1
     # A P on an edge belongs to the bin above it. P = 1 has none above, and goes to the last bin.
     where = np.minimum(np.searchsorted(edges, scores.p, side="right") - 1, n_bins - 1)
-    n, expected, n1 = (checks.weigh(where, part, n_bins) for part in (scores.n, scores.n * scores.p, scores.n1))
+    n, expected, n1 = (checks.bincount(where, part, n_bins) for part in (scores.n, scores.n * scores.p, scores.n1))
     return n, expected, n1
 
 
@@ -509,7 +509,7 @@ def _decide(p: Floats, threshold: float) -> Labels:
 
 def _decisions(y: Labels, decided: Labels, w: Floats) -> dict[str, float]:
     """Return the metrics of decisions, from the weight of each (label, decision)."""
-    confusion = checks.weigh(2 * y + decided, w, 4).reshape(2, 2)
+    confusion = checks.bincount(2 * y + decided, w, 4).reshape(2, 2)
     right0, right1 = (_ratio(confusion[label, label], confusion[label].sum()) for label in (0, 1))
     precise = _ratio(confusion[1, 1], confusion[:, 1].sum())
     return {"balanced_accuracy": (right0 + right1) / 2.0, "precision": precise, "recall": right1}

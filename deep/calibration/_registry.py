@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deep import calibration
-from deep._util.entry_points import CALIBRATOR, LoadedByName, find_entry_points, load_class
+from deep._util.entry_points import CALIBRATOR_GROUP, LoadedByName, find_entry_points, load_class
 
 if TYPE_CHECKING:
     from deep.base import BaseCalibrator
@@ -33,7 +33,7 @@ NETCAL_CLASSES = {
 
 OWN_NAMES = (*CALIBRATOR_CLASSES, *NETCAL_CLASSES)
 
-CALIBRATOR_NAMES = (*OWN_NAMES, *find_entry_points(CALIBRATOR, OWN_NAMES).usable)
+CALIBRATOR_NAMES = (*OWN_NAMES, *find_entry_points(CALIBRATOR_GROUP, OWN_NAMES).usable)
 """All that can be named: deep's own, netcal's, and those of other packages."""
 
 DEFAULT_BINS = 8
@@ -48,7 +48,7 @@ def _load(name: str) -> Any:
         return partial(calibration.NetcalCalibrator, name)
     if name in CALIBRATOR_CLASSES:
         return getattr(calibration, CALIBRATOR_CLASSES[name])
-    return load_class(name, CALIBRATOR, BaseCalibrator, OWN_NAMES)
+    return load_class(name, CALIBRATOR_GROUP, BaseCalibrator, OWN_NAMES)
 
 
 CALIBRATORS: "LoadedByName[type[BaseCalibrator]]" = LoadedByName(CALIBRATOR_CLASSES, _load)

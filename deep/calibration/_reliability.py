@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deep._util.checks import Floats, Weights, check_share
-from deep._util.figures import BLUE, GRAY, LIGHT, RED, new_figure, plain_grid
+from deep._util.figures import BLUE, GRAY, RED, TINTS, new_figure, plain_grid
 from deep._util.figures import save_figure as save_figure
 from deep.calibration import _metrics
 from deep.calibration._registry import DEFAULT_BINS
@@ -285,7 +285,7 @@ class CorpDisplay:
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the curve over its band; returns the axes, new ones that belong to no pyplot state by default."""
         axes = new_figure(4.5, 4.5).subplots() if ax is None else ax
-        axes.fill_between(self.p, self.low, self.high, color=LIGHT[GRAY], label="calibrated, by chance")
+        axes.fill_between(self.p, self.low, self.high, color=TINTS[GRAY], label="calibrated, by chance")
         axes.plot([0, 1], [0, 1], color=GRAY, linewidth=0.8)
         axes.plot(self.p, self.recalibrated, color=BLUE, marker=".", label="observed, isotonic")
         axes.set(xlabel="P(consistent)", ylabel="share consistent", xlim=(0, 1), ylim=(0, 1))

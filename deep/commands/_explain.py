@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from deep import evaluate, model
 from deep._util.options import option
 from deep._util.scales import BINARY, Scale
-from deep.console import MODEL, SCHEMA, Results, adder, print_result
+from deep.console import MODEL_ARG, SCHEMA, Results, adder, print_result
 from deep.exceptions import InputError
 
 
 @dataclass(frozen=True)
-class _Explain:
+class _ExplainArgs:
     """Options of the command.
 
     Parameters
@@ -39,7 +39,7 @@ class _Explain:
 
 
 add_arguments = adder(
-    MODEL, "votes", _Explain, "allow-mismatch", "allow-missing", "json", votes={"help": "tables of votes"}
+    MODEL_ARG, "votes", _ExplainArgs, "allow-mismatch", "allow-missing", "json", votes={"help": "tables of votes"}
 )
 
 

@@ -26,8 +26,8 @@ from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep.exceptions import InputError
 
-TARGET = partial(console.add_target_options, required=False)
-add_arguments = console.adder(console.MODEL, TARGET, console.AdaptOptions, "decide", "share", "json")
+add_target = partial(console.add_target_options, required=False)
+add_arguments = console.adder(console.MODEL_ARG, add_target, console.AdaptOptions, "decide", "share", "json")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     fitted = model.load(args.model).believing(args.share)
     console.note_run(args, [voter.name for voter in fitted.voters])
     if args.moments is not None:
-        _by_moments(fitted, args, out)
+        _adapt_by_moments(fitted, args, out)
         return
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     adapted, report = evaluate.adapt_model(fitted, target, decide=args.decide)
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     console.print_result(results, _lines(results), as_json=args.json)
 
 
-def _by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> None:
+def _adapt_by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> None:
     adapted, n = load_part("adapt-moments")(fitted, args.moments, args.dataset)
     # The rule of the model stays unless another is given.
     adapted = adapted if args.decide is None else adapted.deciding(args.decide)

@@ -27,7 +27,7 @@ examples:
 run = console.run_subcommand
 
 
-ASK = console.adder(
+add_ask = console.adder(
     argument("examples", "EXAMPLES", "a benchmark, or CSV, JSONL or Parquet with the columns source and claim"),
     *(console.VotesOptions, console.JudgeOptions, console.OfflineJudges, *console.CALL_TOPICS),
     *(console.FewShotOptions, asking.Sampling, console.ExampleColumns, console.IncompleteRows, console.BatchFiles),
@@ -42,7 +42,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     ledger = argument("ledger", "LEDGER", "a ledger file or a postgresql+psycopg:// URL")
     of_ledger = console.adder(ledger, "max-failure-rate", max_failure_rate=failures)
     parser.add_subcommands(
-        console.Subcommand("ask", "judge examples", ASK, _ask),
+        console.Subcommand("ask", "judge examples", add_ask, _ask),
         console.Subcommand("report", "print the contents of a ledger", of_ledger, _report, REPORT),
         standard="ask",
         shared=console.adder("json"),
@@ -75,7 +75,7 @@ def _ask(args: argparse.Namespace) -> int:
         return ExitStatus.DONE
     out = asking.check_outputs(args.out, plan.voters)
     if args.reread:
-        changes = asking.reread(plan, options, out)
+        changes = asking.reread_votes(plan, options, out)
         console.print_result(changes.results(), changes.lines(), as_json=args.json)
         return ExitStatus.DONE
     with console.evaluation_events(on=args.otel) as events, console.live_progress() as progress:

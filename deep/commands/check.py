@@ -32,7 +32,7 @@ from deep.exceptions import ExitStatus, InputError
 
 
 @dataclass(frozen=True)
-class _Check:
+class _CheckArgs:
     """Options of the command.
 
     Parameters
@@ -54,7 +54,7 @@ class _Check:
 HIDDEN = {"help": argparse.SUPPRESS, "default": None, "rare": False}
 
 add_arguments = console.adder(
-    console.MODEL, console.add_target_options, _Check, "max-failure-rate", "json", max_failure_rate=HIDDEN
+    console.MODEL_ARG, console.add_target_options, _CheckArgs, "max-failure-rate", "json", max_failure_rate=HIDDEN
 )
 
 
@@ -72,14 +72,14 @@ def run(args: argparse.Namespace) -> int:
         return int(load_part("gate")(fitted, args))
     # Labels say more than votes, whose drift may be harmless.
     if not args.labels:
-        return _by_votes(fitted, args)
+        return _check_votes(fitted, args)
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     result = evaluate.canary_report(fitted, target, alpha=args.alpha)
     console.print_result(console.SCHEMA | result, evaluate.canary_lines(result), as_json=args.json)
     return ExitStatus.FOUND if result["flagged"] else ExitStatus.DONE
 
 
-def _by_votes(fitted: model.Model, args: argparse.Namespace) -> int:
+def _check_votes(fitted: model.Model, args: argparse.Namespace) -> int:
     """Compare the votes with those of the training datasets."""
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Without labels only the votes are compared.")

@@ -22,20 +22,20 @@ from deep.records import VoteMatrix
 run = console.run_subcommand
 
 
-NAMES = argument(
+EXAMPLES_ARG = argument(
     "names",
     "NAME",
     "a benchmark (`deep data list`), or a CSV, JSONL or Parquet file with the columns source and claim",
     nargs="+",
 )
 UNVERIFIED = "fetch files without a known checksum, too; prints their checksum"
-FETCH = console.adder(
+add_fetch = console.adder(
     argument("names", "NAME", "a benchmark that `deep data list` shows", nargs="+"),
     argument("allow_unverified", None, UNVERIFIED, flags=["--allow-unverified"], action="store_true", default=False),
 )
-PATH = console.adder(argument("name", "NAME", "a benchmark; default: the folders for all of them", nargs="?"))
-TABLES = console.adder(
-    *("votes", "ignore", "dataset", "scale", NAMES, console.ExampleColumns),
+add_path = console.adder(argument("name", "NAME", "a benchmark; default: the folders for all of them", nargs="?"))
+add_tables = console.adder(
+    *("votes", "ignore", "dataset", "scale", EXAMPLES_ARG, console.ExampleColumns),
     votes={"help": "tables of votes, joined as `fit` does"},
     names={"nargs": "*"},
 )
@@ -43,14 +43,14 @@ TABLES = console.adder(
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    info, check = console.adder(NAMES, console.ExampleColumns), console.adder(TABLES, console.IncompleteRows)
+    info, check = console.adder(EXAMPLES_ARG, console.ExampleColumns), console.adder(add_tables, console.IncompleteRows)
     parser.add_subcommands(
         console.Subcommand("list", "list the benchmarks", console.adder(), _list),
         console.Subcommand("info", "print the card of a benchmark or a file", info, _info),
-        console.Subcommand("fetch", "download a benchmark", FETCH, _fetch),
-        console.Subcommand("path", "print the folders of benchmarks, or the folder of one", PATH, _path),
+        console.Subcommand("fetch", "download a benchmark", add_fetch, _fetch),
+        console.Subcommand("path", "print the folders of benchmarks, or the folder of one", add_path, _path),
         console.Subcommand("check", "report the faults in files of examples or votes", check, _check),
-        console.Subcommand("leakage", "report documents that occur in several datasets", TABLES, _leakage),
+        console.Subcommand("leakage", "report documents that occur in several datasets", add_tables, _leakage),
         shared=console.adder("json"),
     )
 

@@ -27,7 +27,7 @@ from deep.exceptions import InputError
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class _EstimateArgs:
     """Options of the command.
 
     Parameters
@@ -45,7 +45,7 @@ class _Estimate:
     tell: float | None = option(None, "D")
 
 
-add_arguments = console.adder(console.MODEL, console.add_target_options, _Estimate, "compare", "share", "json")
+add_arguments = console.adder(console.MODEL_ARG, console.add_target_options, _EstimateArgs, "compare", "share", "json")
 
 
 def run(args: argparse.Namespace) -> None:

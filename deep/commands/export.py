@@ -17,20 +17,20 @@ from pathlib import Path
 from deep._util.entry_points import load_part
 from deep._util.files import check_out
 from deep._util.options import option
-from deep.console import MODEL, SCHEMA, adder, load_model, print_result
+from deep.console import MODEL_ARG, SCHEMA, adder, load_model, print_result
 from deep.exceptions import InputError
 
-TABLES = ("csv", "parquet", "sql")
+TABLE_FORMATS = ("csv", "parquet", "sql")
 
 # Formats of earlier versions, and what serves in place of them.
-GONE = {
+REMOVED_FORMATS = {
     "langfuse": "Send scores to Langfuse with `deep.integrations.langfuse.send_verdict`",
     "python": "Join the table of `--to sql` to votes, or score in Python with `deep.load`",
 }
 
 
 @dataclass(frozen=True)
-class _Export:
+class _ExportArgs:
     """Options of the command.
 
     Parameters
@@ -43,19 +43,19 @@ class _Export:
         Its name in SQL; default: deep_model.
     """
 
-    to: str = option(MISSING, f"{{{','.join(TABLES)}}}")
+    to: str = option(MISSING, f"{{{','.join(TABLE_FORMATS)}}}")
     out: Path = option(MISSING, "FILE")
     table: str | None = option(None, "NAME")
 
 
-add_arguments = adder(MODEL, _Export, "decide", "json")
+add_arguments = adder(MODEL_ARG, _ExportArgs, "decide", "json")
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the table, and report."""
     # Not by the choices of argparse: a format of an earlier version is refused with its remedy.
-    if args.to not in TABLES:
-        remedy = f", which deep no longer writes. {GONE[args.to]}" if args.to in GONE else ""
+    if args.to not in TABLE_FORMATS:
+        remedy = f", which deep no longer writes. {REMOVED_FORMATS[args.to]}" if args.to in REMOVED_FORMATS else ""
         raise InputError(f"`to` must be csv, parquet or sql. Got {args.to!r}{remedy}.")
     out = check_out(args.out, [f".{args.to}"])
     if args.table is not None and args.to != "sql":

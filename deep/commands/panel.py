@@ -15,13 +15,13 @@ import math
 import sys
 
 from deep import console, datasets, evaluate
-from deep._util.files import check_out, to_json, whole_file
+from deep._util.files import atomic_file, check_out, to_json
 from deep.exceptions import InputError
 
 run = console.run_subcommand
 
 
-CARD = console.adder(
+add_card = console.adder(
     console.CardOptions,
     *("votes", "labels", "people", "consistent-from", "ignore", "dataset", "scale", "n-boot", "seed", "json"),
     console.ExampleColumns,
@@ -32,11 +32,11 @@ CARD = console.adder(
 
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
-    parser.add_subcommands(console.Subcommand("card", "the card of each judge", CARD, _print_card), standard="card")
+    parser.add_subcommands(console.Subcommand("card", "the card of each judge", add_card, _print_card), standard="card")
 
 
 def _print_card(args: argparse.Namespace) -> None:
-    console.check_least(args, limit=0, n_boot=1, seed=0)
+    console.check_minimum(args, limit=0, n_boot=1, seed=0)
     # Before the card is made, which may take minutes.
     out = None if args.out is None else check_out(args.out, [".json"])
     args.votes = [*args.files, *args.votes]
@@ -49,14 +49,14 @@ def _print_card(args: argparse.Namespace) -> None:
     texts = datasets.read_texts(args.votes, items, **options) if args.votes else datasets.FoundTexts()
     results = console.SCHEMA | {"votes": console.origin_of(args)} | card.as_dict() | {"texts": list(texts.notes)}
     if out is not None:
-        with whole_file(out) as partial:
+        with atomic_file(out) as partial:
             partial.write_text(to_json(results), encoding="utf-8")
     claims = {item: example.claim for item, example in texts.examples.items()}
     lines = [*console.card_lines(card, claims, texts.notes, full=args.full), *([] if args.votes else [console.NOTICE])]
     console.print_result(results, lines, as_json=args.json)
 
 
-def _price(word: str) -> tuple[str, float]:
+def _parse_price(word: str) -> tuple[str, float]:
     """Return a judge and the dollars of one of its votes."""
     name, _, price = word.rpartition("=")
     try:
@@ -71,7 +71,7 @@ def _card(args: argparse.Namespace) -> "evaluate.PanelCard":
     # `islice` takes no larger number.
     limit, worth = min(args.limit, sys.maxsize), not args.no_worth
     settings = {"limit": limit, "n_boot": args.n_boot, "random_state": args.seed, "worth": worth}
-    settings |= {"prices": dict(map(_price, args.prices))}
+    settings |= {"prices": dict(map(_parse_price, args.prices))}
     people = {"people": args.people, "consistent_from": args.consistent_from}
     texts = {"examples": args.examples, "columns": console.column_map(args)}
     with console.progress_bars() as progress:

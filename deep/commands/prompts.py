@@ -19,18 +19,18 @@ import argparse
 from dataclasses import MISSING, dataclass
 
 from deep import console, prompt_pool
-from deep._util.names import table
+from deep._util.names import format_table
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus, InputError
 
 run = console.run_subcommand
 
 
-PROMPT = argument("prompt", "ID", "an id that `list` shows, or a path to a .toml file")
+PROMPT_ARG = argument("prompt", "ID", "an id that `list` shows, or a path to a .toml file")
 
 
 @dataclass(frozen=True)
-class _Texts:
+class _TextArgs:
     """The texts that a prompt is shown with.
 
     Parameters
@@ -51,7 +51,7 @@ class _Texts:
 def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     pool = argument("pool", None, "list only this pool or folder", flags=["--pool"])
-    render = console.adder(PROMPT, _Texts, console.FewShotOptions)
+    render = console.adder(PROMPT_ARG, _TextArgs, console.FewShotOptions)
     replies = "JSON lines: a reply each, or an object with `reply`"
     check = console.adder(
         argument("folder", "PATH", "a folder of .toml prompts; with --replies one prompt"),
@@ -59,7 +59,7 @@ def add_arguments(parser: console.CommandParser) -> None:
     )
     parser.add_subcommands(
         console.Subcommand("list", "list prompts and pools", console.adder(pool), _list),
-        console.Subcommand("show", "print one prompt", console.adder(PROMPT), _show),
+        console.Subcommand("show", "print one prompt", console.adder(PROMPT_ARG), _show),
         console.Subcommand("render", "print the messages for one source and claim", render, _render),
         console.Subcommand("check", "report errors in a folder of prompts", check, _check),
         shared=console.adder("json"),
@@ -74,7 +74,7 @@ def _list(args: argparse.Namespace) -> None:
     )
     lines = [prompt_pool.prompt_table(prompts)]
     if args.pool is None:
-        lines += ["\npools", table([(f"  {name}", f"{len(pools[name])} prompts") for name in sorted(pools)])]
+        lines += ["\npools", format_table([(f"  {name}", f"{len(pools[name])} prompts") for name in sorted(pools)])]
     results = {"prompts": [prompt_pool.describe_prompt(prompt) for prompt in prompts], "pools": pools}
     console.print_result(results, lines, as_json=args.json)
 
@@ -108,6 +108,6 @@ def _check(args: argparse.Namespace) -> int | None:
     problems = prompt_pool.check_folder(args.folder)
     # A folder with one broken prompt cannot be loaded as a pool.
     sound = [] if problems else prompt_pool.load_pool(args.folder)
-    lines = problems or [table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
+    lines = problems or [format_table([("ID", "HASH"), *((prompt.id, prompt.hash[:8]) for prompt in sound)])]
     console.print_result({"problems": problems}, lines, as_json=args.json)
     return ExitStatus.FOUND if problems else None

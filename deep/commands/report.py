@@ -27,7 +27,7 @@ from deep.exceptions import InputError
 
 
 @dataclass(frozen=True)
-class _Report:
+class _ReportArgs:
     """Options of the command.
 
     Parameters
@@ -52,7 +52,7 @@ class _Report:
 
 
 SHARED = ("labels", "people", "consistent-from", "prior", "compare", "dataset", "scale", "scores", "json")
-add_arguments = adder(_Report, *SHARED, ExampleColumns)
+add_arguments = adder(_ReportArgs, *SHARED, ExampleColumns)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ run = console.run_subcommand
 
 
 @dataclass(frozen=True)
-class _Score:
+class _ScoreArgs:
     """Options of the command.
 
     Parameters
@@ -61,7 +61,7 @@ def _add_items(parser: console.CommandParser) -> None:
     texts = (console.OwnJudges, console.Turns, *console.PROMPT_TOPICS, console.ExampleColumns)
     rare = {"rare": True}
     console.add_options(
-        parser, _Score, console.ScoreInput, *names, *texts, few_shot=rare, dataset=rare, allow_missing=rare
+        parser, _ScoreArgs, console.ScoreInput, *names, *texts, few_shot=rare, dataset=rare, allow_missing=rare
     )
     # Behind all options, and only under --help-all: it is a table of a screen.
     columns = model.column_lines([*model.ITEM_COLUMNS.values(), *model.SCORE_COLUMNS.values()])
@@ -99,6 +99,6 @@ def _score_texts(fitted: "model.Model", args: argparse.Namespace, options: "mode
             if outcome.stopped is not None:
                 raise StoppedError(outcome.stopped)
         batches = asking.score_examples(fitted, plan, None if ask is None else ask.ledger, options)
-        more = console.told_of_texts(fitted, options)
+        more = console.prior_and_rule_of_texts(fitted, options)
         console.print_scored(args, batches, model.ITEM_COLUMNS | model.SCORE_COLUMNS, more)
     return None

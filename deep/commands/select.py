@@ -15,13 +15,13 @@ from pathlib import Path
 
 from deep import console, evaluate
 from deep._util.columns import write_rows
-from deep._util.files import check_out, whole_file
+from deep._util.files import atomic_file, check_out
 from deep._util.options import option
 from deep.console import level, percent
 
 
 @dataclass(frozen=True)
-class _Select:
+class _SelectArgs:
     """Options of the command.
 
     Parameters
@@ -39,7 +39,7 @@ class _Select:
     out: Path | None = option(None, "FILE")
 
 
-add_arguments = console.adder(console.MODEL, console.add_target_options, _Select, "decide", "json")
+add_arguments = console.adder(console.MODEL_ARG, console.add_target_options, _SelectArgs, "decide", "json")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     target = evaluate.read_target(fitted, args.votes, args.labels, args.scores)
     selection = evaluate.select_decisions(fitted, target, accuracy=args.accuracy, delta=args.delta)
     if out is not None:
-        with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+        with atomic_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
             write_rows(file, ["dataset", "item_id", "decision", "p_consistent"], selection.rows())
     results = console.SCHEMA | selection.report
     console.print_result(results, _lines(results, args), as_json=args.json)

@@ -2,7 +2,7 @@ from ._arguments import NOTICE as NOTICE
 from ._arguments import SIMULATED as SIMULATED
 from ._arguments import ask_options as ask_options
 from ._arguments import check_draws as check_draws
-from ._arguments import check_least as check_least
+from ._arguments import check_minimum as check_minimum
 from ._arguments import check_models as check_models
 from ._arguments import check_nothing_asked as check_nothing_asked
 from ._arguments import check_one_share as check_one_share
@@ -11,11 +11,12 @@ from ._arguments import endpoint_of as endpoint_of
 from ._arguments import examples_from as examples_from
 from ._arguments import finder_of as finder_of
 from ._arguments import load_model as load_model
-from ._arguments import named as named
+from ._arguments import naming_option as naming_option
 from ._arguments import numbers_of_voters as numbers_of_voters
 from ._arguments import offline_judges as offline_judges
 from ._arguments import origin_of as origin_of
 from ._arguments import print_scored as print_scored
+from ._arguments import prior_and_rule_of_texts as prior_and_rule_of_texts
 from ._arguments import read_fit_data as read_fit_data
 from ._arguments import read_text as read_text
 from ._arguments import read_votes_and_scores as read_votes_and_scores
@@ -25,10 +26,9 @@ from ._arguments import score_votes as score_votes
 from ._arguments import scores_out as scores_out
 from ._arguments import shots_for as shots_for
 from ._arguments import texts_to_score as texts_to_score
-from ._arguments import told_of_texts as told_of_texts
 from ._arguments import workers_of as workers_of
 from ._options import CALL_TOPICS as CALL_TOPICS
-from ._options import MODEL as MODEL
+from ._options import MODEL_ARG as MODEL_ARG
 from ._options import PROMPT_TOPICS as PROMPT_TOPICS
 from ._options import AdaptOptions as AdaptOptions
 from ._options import BatchFiles as BatchFiles
@@ -53,7 +53,7 @@ from ._output import card_lines as card_lines
 from ._output import check_apart as check_apart
 from ._output import check_not_in as check_not_in
 from ._output import evaluation_events as evaluation_events
-from ._output import fitted as fitted
+from ._output import fit_to_terminal as fit_to_terminal
 from ._output import level as level
 from ._output import live_progress as live_progress
 from ._output import percent as percent
@@ -72,10 +72,10 @@ from ._parser import completion as completion
 from ._parser import did_you_mean as did_you_mean
 from ._parser import help_of as help_of
 from ._parser import note_run as note_run
+from ._parser import notes_on_stderr as notes_on_stderr
 from ._parser import read_run as read_run
-from ._parser import recorded as recorded
+from ._parser import run_file_written as run_file_written
 from ._parser import run_subcommand as run_subcommand
-from ._parser import spoken as spoken
 from ._processes import check_jobs as check_jobs
 from ._processes import in_processes as in_processes
 from ._processes import parallel_map as parallel_map

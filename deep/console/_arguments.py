@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from deep import asking, datasets, evaluate, llm, model, prompt_pool
-from deep._util.files import LARGEST_TEXT, check_out, read_bytes
+from deep._util.files import MAX_TEXT_BYTES, check_out, read_bytes
 from deep._util.names import check_name
 from deep._util.options import options_of, topic_values
 from deep.console import _options
@@ -145,7 +145,7 @@ def score_votes(fitted: "model.Model", args: argparse.Namespace, options: "model
     print_result(SCHEMA | results, [*filter(None, lines), f"{result.n} rows scored: {out}"], as_json=args.json)
 
 
-def told_of_texts(fitted: "model.Model", options: "model.ScoreOptions") -> Results:
+def prior_and_rule_of_texts(fitted: "model.Model", options: "model.ScoreOptions") -> Results:
     """Return the prior and the rule of decision of texts."""
     rule = fitted.rule.sentence(fitted.threshold(options.prior))
     return {"prior": asking.prior_of_texts(fitted, options), "rule": rule}
@@ -320,7 +320,7 @@ def numbers_of_voters(words: Sequence[str], n_voters: int) -> list[int]:
 MOST_DRAWS = 10_000
 
 
-def check_least(args: argparse.Namespace, **least: int) -> None:
+def check_minimum(args: argparse.Namespace, **least: int) -> None:
     """Raise where an option is below the least value that it may have."""
     for name, low in least.items():
         if getattr(args, name) < low:
@@ -329,13 +329,13 @@ def check_least(args: argparse.Namespace, **least: int) -> None:
 
 def check_draws(args: argparse.Namespace, name: str) -> None:
     """Raise where an option is no number of answers or draws from 1 to `MOST_DRAWS`."""
-    check_least(args, **{name: 1})
+    check_minimum(args, **{name: 1})
     if getattr(args, name) > MOST_DRAWS:
         raise InputError(f"`{name}` must be at most {MOST_DRAWS:,}. Got {getattr(args, name)}.")
 
 
 @contextmanager
-def named(option: str) -> Iterator[None]:
+def naming_option(option: str) -> Iterator[None]:
     """Name the command's own option in an error about the argument `examples` of a function that reads files."""
     try:
         yield
@@ -401,9 +401,9 @@ def read_text(path: str, option: str) -> str:
     """
     try:
         # One byte more than is allowed shows that there is more.
-        raw = sys.stdin.buffer.read(LARGEST_TEXT + 1) if path == "-" else read_bytes(path, option)
-        if len(raw) > LARGEST_TEXT:
-            raise InputError(f"`{option}` must have at most {LARGEST_TEXT:,} bytes. Got more in {path!r}.")
+        raw = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1) if path == "-" else read_bytes(path, option)
+        if len(raw) > MAX_TEXT_BYTES:
+            raise InputError(f"`{option}` must have at most {MAX_TEXT_BYTES:,} bytes. Got more in {path!r}.")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"`{option}` must be UTF-8. Got byte {error.start} of {path!r}.") from None

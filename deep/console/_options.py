@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from deep._util.entry_points import JUDGE, WRITER, find_entry_points
+from deep._util.entry_points import JUDGE_GROUP, WRITER_GROUP, find_entry_points
 from deep._util.options import Option, argument, option, options_of
 from deep.asking import AskOptions, PromptOptions
 from deep.console._parser import Values, add_option
@@ -166,7 +166,7 @@ class JudgeOptions:
         (),
         "NAME",
         # Only where help is printed: it reads the metadata of all packages that are installed.
-        help=lambda: f"functions as MODULE:FUNCTION, or of: {', '.join(sorted(find_entry_points(JUDGE).usable))}",
+        help=lambda: f"functions as MODULE:FUNCTION, or of: {', '.join(sorted(find_entry_points(JUDGE_GROUP).usable))}",
     )
 
 
@@ -363,7 +363,7 @@ class ScoreInput:
     question: str | None = option(None, "FILE", rare=True)
     question_text: str | None = option(None, "TEXT", rare=True)
     prior: float | None = option(None, "P")
-    to: str | None = option(None, choices=lambda: sorted(find_entry_points(WRITER).usable), rare=True)
+    to: str | None = option(None, choices=lambda: sorted(find_entry_points(WRITER_GROUP).usable), rare=True)
     with_texts: bool = option(False, rare=True)
 
 
@@ -489,7 +489,7 @@ class CardOptions:
 
 
 # The options that commands take one by one, by name.
-SHARED = {
+SHARED_OPTIONS = {
     one.dest: one
     for topic in (TableOptions, ChainOptions, Computation, DecideOptions, ScoreOptions, LabelOptions, OutputOptions)
     for one in options_of(topic)
@@ -521,7 +521,7 @@ def add_options(
         if isinstance(each, type):
             options = list(options_of(each))
         elif isinstance(each, str):
-            options = [SHARED[each.replace("-", "_")]]
+            options = [SHARED_OPTIONS[each.replace("-", "_")]]
         elif isinstance(each, Option):
             options = [each]
         else:
@@ -536,7 +536,7 @@ def adder(*what: type | str | Option | Adder, **changes: Mapping[str, Any]) -> A
     return lambda parser: add_options(parser, *what, **changes)
 
 
-MODEL = argument("model", "MODEL", "a model file that `deep fit` wrote")
+MODEL_ARG = argument("model", "MODEL", "a model file that `deep fit` wrote")
 """The first word of many commands: a model file."""
 
 

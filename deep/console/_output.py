@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deep import evaluate
 from deep._util.entry_points import load_part
-from deep._util.files import MARKER, to_json
-from deep._util.names import table
+from deep._util.files import RESULTS, to_json
+from deep._util.names import format_table
 from deep.exceptions import InputError, printable
 
 if TYPE_CHECKING:
@@ -100,15 +100,15 @@ def print_result(results: Results, lines: Iterable[str], *, as_json: bool) -> No
     if as_json:
         text = to_json(dict(results), sys.stdout.encoding or "utf-8")
     else:
-        text = fitted("\n".join(map(printable, "\n".join(lines).rstrip("\n").split("\n"))) + "\n")
+        text = fit_to_terminal("\n".join(map(printable, "\n".join(lines).rstrip("\n").split("\n"))) + "\n")
     sys.stdout.write(text)
 
 
 # A per cent sign that no line end may part from its number.
-BOUND = "\N{NO-BREAK SPACE}%"
+BOUND_PERCENT = "\N{NO-BREAK SPACE}%"
 
 
-def fitted(text: str) -> str:
+def fit_to_terminal(text: str) -> str:
     """Return lines that fit the terminal, broken between words but for commands to copy; in a pipe as they are."""
     if not sys.stdout.isatty():
         return text  # which may be a prompt, or be searched by another program: it stays as it is
@@ -119,8 +119,8 @@ def fitted(text: str) -> str:
         # A command that is broken by a line end cannot be copied.
         long = len(line) > width and not line.lstrip().startswith("deep ")
         options = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": hang}
-        lines += wrap(line.replace(" %", BOUND), width, **options) if long else [line]  # type: ignore[arg-type]
-    return "\n".join(lines).replace(BOUND, " %")
+        lines += wrap(line.replace(" %", BOUND_PERCENT), width, **options) if long else [line]  # type: ignore[arg-type]
+    return "\n".join(lines).replace(BOUND_PERCENT, " %")
 
 
 def percent(share: float, of: float = 1) -> str:
@@ -182,7 +182,7 @@ def check_apart(args: argparse.Namespace, out: Path | None = None) -> None:
 def check_not_in(out: Path, path: Path, option: str) -> None:
     """Raise where writing `out` would take the place of `path`, which was given as `option`."""
     place, file = (Path(os.path.realpath(one)) for one in (out, path))  # takes links that go round, as resolve does not
-    if place == file or ((out / MARKER).exists() and place in file.parents):
+    if place == file or ((out / RESULTS).exists() and place in file.parents):
         raise InputError(f"`out` must differ from `{option}`. Got {str(out)!r} for {str(path)!r}. Name another.")
 
 
@@ -226,14 +226,14 @@ def plain_tables(text: str) -> Iterator[str]:
     width = get_terminal_size().columns
     for is_table, lines in groupby(text.splitlines(), lambda line: line.startswith("|")):
         if is_table:
-            rows = [[_plain(cell) for cell in CELL.split(line)[1:-1]] for line in lines if set(line) - set("|- ")]
+            rows = [[_drop_marks(cell) for cell in CELL.split(line)[1:-1]] for line in lines if set(line) - set("|- ")]
             yield from _columns(rows, width)
         else:
             for line in lines:
-                yield from [line] if line.startswith("  ") else wrap(_plain(line), width) or [""]
+                yield from [line] if line.startswith("  ") else wrap(_drop_marks(line), width) or [""]
 
 
-def _plain(text: str) -> str:
+def _drop_marks(text: str) -> str:
     return re.sub(r"\\([\\|<])", r"\1", text.replace("**", "").lstrip("# ")).strip()
 
 
@@ -247,13 +247,13 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         end = start + 1
         while end < len(sizes) and first + sum(size + 2 for size in sizes[start : end + 1]) <= width:
             end += 1
-        yield from table([[*row[:n_names], *row[start:end]] for row in rows], right=end - start).split("\n")
+        yield from format_table([[*row[:n_names], *row[start:end]] for row in rows], right=end - start).split("\n")
         yield from [""] if end < len(sizes) else []
         start = end
 
 
 # The disagreements of each judge that a terminal shows; all that are kept are in the JSON.
-N_WORST = 3
+N_WORST_ITEMS = 3
 
 # The most characters of a judge's name.
 LONGEST_NAME = 40
@@ -288,7 +288,7 @@ def card_lines(
         yield f"{card.n_replaced:,} labels differ between the votes and --labels; --labels is used."
     if card.n_unmatched:
         yield f"{card.n_unmatched:,} labels are of items without votes, and are left out."
-    for part in evaluate.card_tables(card, N_WORST, claims):
+    for part in evaluate.card_tables(card, N_WORST_ITEMS, claims):
         if full or not part.folded:
             rows = [{name: _cell(name, text) for name, text in row.items()} for row in part.rows]
             first = rows if full else rows[:MAX_JUDGES]
@@ -311,5 +311,5 @@ def _cell(column: str, text: str) -> str:
 
 def shown_items(card: "evaluate.PanelCard") -> set[tuple[str, str]]:
     """Return the items that the lines of a card name."""
-    worst = [row for each in card.judges for row in each.disagreements[:N_WORST]]
-    return {(row["dataset"], row["item_id"]) for row in [*worst, *card.doubtful_labels[:N_WORST]]}
+    worst = [row for each in card.judges for row in each.disagreements[:N_WORST_ITEMS]]
+    return {(row["dataset"], row["item_id"]) for row in [*worst, *card.doubtful_labels[:N_WORST_ITEMS]]}

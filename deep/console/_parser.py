@@ -16,9 +16,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
-from deep._util.files import MARKER, parse_toml, read_bytes, whole_file
+from deep._util.files import RESULTS, atomic_file, parse_toml, read_bytes
 from deep._util.options import Option
-from deep.console._output import check_apart, fitted
+from deep.console._output import check_apart, fit_to_terminal
 from deep.exceptions import LOG, DeepError, InputError, note, printable
 
 
@@ -73,7 +73,7 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescript
         return super()._format_args(action, default_metavar)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return fitted(super()._fill_text(text, width, indent))
+        return fit_to_terminal(super()._fill_text(text, width, indent))
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         mentioned = action.default is False or action.default in (None, []) or "default" in (action.help or "")
@@ -98,7 +98,7 @@ def add_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", one:
     vars(action)["rare"] = one.rare
 
 
-SPEECH = {"--quiet": "write only errors to standard error", "--verbose": "also write steps, times and tracebacks there"}
+LEVELS = {"--quiet": "write only errors to standard error", "--verbose": "also write steps, times and tracebacks there"}
 
 
 class Command(Protocol):
@@ -119,7 +119,7 @@ def help_of(command: object) -> tuple[str, str]:
     return description, f"examples:\n{examples}\n"
 
 
-class Asked(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A parsed command: its parser, its options before the command changed any, and as they stand."""
 
     parser: argparse.ArgumentParser
@@ -168,7 +168,7 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, *, parts: "Sequence[Subcommand]" = (), **settings: Any) -> None:
         super().__init__(formatter_class=HelpFormatter, allow_abbrev=False, **settings)
         self._help_all = self.add_argument("--help-all", action="help", help="also show options that are rarely needed")
-        for option, purpose in SPEECH.items():
+        for option, purpose in LEVELS.items():
             vars(self.add_argument(option, action="store_true", help=purpose))["rare"] = True
         self._parts = tuple(parts)
         self._rooms: dict[str, CommandParser] = {}
@@ -199,11 +199,11 @@ class CommandParser(argparse.ArgumentParser):
             if name == standard:
                 parser = rooms.add_parser(name, prog=self.prog, description=self.description, epilog=self.epilog)
                 others = [
-                    f"  {self.prog} {each.name}: {_brief(each.purpose)}" for each in subcommands if each.name != name
+                    f"  {self.prog} {each.name}: {_sentence(each.purpose)}" for each in subcommands if each.name != name
                 ]
                 parser.epilog = "\n".join([self.epilog or "", "other commands:", *others, ""])
             else:
-                parser = rooms.add_parser(name, help=_brief(purpose), description=purpose, epilog=examples)
+                parser = rooms.add_parser(name, help=_sentence(purpose), description=purpose, epilog=examples)
             add_arguments(parser)
             shared(parser)
             add_config(parser)
@@ -211,9 +211,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the options; exit with status 2, or 0 after help, as argparse does."""
-        return self.asked(words).args
+        return self.parse_command(words).args
 
-    def asked(self, words: Sequence[str]) -> Asked:
+    def parse_command(self, words: Sequence[str]) -> ParsedCommand:
         """Return the command as it is asked; exit with status 2, or 0 after help, as argparse does.
 
         Raises
@@ -229,7 +229,7 @@ class CommandParser(argparse.ArgumentParser):
         args = self.parse_args([*head, *with_config(room, rest)])
         quiet, verbose = vars(args).pop("quiet"), vars(args).pop("verbose")
         check_apart(args)
-        return Asked(room, dict(vars(args)), args, "ERROR" if quiet else "DEBUG" if verbose else "WARNING")
+        return ParsedCommand(room, dict(vars(args)), args, "ERROR" if quiet else "DEBUG" if verbose else "WARNING")
 
     def format_help(self) -> str:
         """Return the help; with `everything` that of rare options, and the `details`."""
@@ -265,7 +265,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f" Did you mean `{result[0]}`?" if result else ""
 
 
-def _brief(purpose: str) -> str:
+def _sentence(purpose: str) -> str:
     """Return the first sentence of a purpose, as it stands behind a colon."""
     first = purpose.partition("\n")[0].rstrip(".")
     return first[:1].lower() + first[1:]
@@ -278,10 +278,10 @@ def run_subcommand(args: argparse.Namespace) -> int | None:
 
 
 # Options that say how a run is shown, not what it does: no record holds them.
-NOT_ASKED = ("config", "help", "help_all", "json", "subcommand")
+UNRECORDED_OPTIONS = ("config", "help", "help_all", "json", "subcommand")
 
 # The sign for a password in a ledger's address.
-HIDDEN = ":***@"
+MASKED_PASSWORD = ":***@"
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -349,19 +349,19 @@ def _words(parser: argparse.ArgumentParser, options: Mapping[str, Any], folder: 
             yield flags[0] if value else flags[-1]
             continue
         for one in value if isinstance(value, list) else [value]:
-            word = _from_here(one, folder) if isinstance(one, str) else str(one)
-            if HIDDEN in word:
+            word = _path_from_here(one, folder) if isinstance(one, str) else str(one)
+            if MASKED_PASSWORD in word:
                 raise InputError(f"`{name}` must be given: its password is not kept. Got {word!r}.")
             yield f"{flags[0]}={word}" if flags[0] else word
 
 
-def _from_here(value: str, folder: Path) -> str:
+def _path_from_here(value: str, folder: Path) -> str:
     """Return a value with its path, if it is one, as it is reached from where the command runs."""
     head, equals, tail = value.rpartition("=")
     return f"{head}{equals}{os.path.normpath(folder / tail)}" if tail.startswith(("./", "../")) else value
 
 
-def _from_there(value: str | Path, folder: Path) -> str:
+def _path_from_folder(value: str | Path, folder: Path) -> str:
     """Return a value with its path, if it is one, as it is reached from a folder; a password is left out."""
     if "://" in str(value):
         from deep.llm import describe_ledger
@@ -376,7 +376,7 @@ def _from_there(value: str | Path, folder: Path) -> str:
 
 
 @contextmanager
-def spoken(command: Asked) -> Iterator[None]:
+def notes_on_stderr(command: ParsedCommand) -> Iterator[None]:
     """Write the library's notes to standard error: none, the usual ones, or all with the time that the command took."""
     before, start = LOG.level, time.monotonic()
     LOG.setLevel(command.level)
@@ -393,26 +393,26 @@ def spoken(command: Asked) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(command: Asked) -> Iterator[None]:
+def run_file_written(command: ParsedCommand) -> Iterator[None]:
     """Write a command's options once it has written its output: ``NAME.run.toml`` beside it, or in its folder."""
     out = command.options.get("out")
     if not isinstance(out, Path) or not out.name:
         yield
         return
     # The mark tells after the run whether `out` was written: a run that wrote nothing leaves no record of itself.
-    place, before = out.with_name(f"{out.stem}.run.toml"), _mark(out)
-    if place.exists() and not (out / MARKER).exists():
+    place, before = out.with_name(f"{out.stem}.run.toml"), _output_mark(out)
+    if place.exists() and not (out / RESULTS).exists():
         read_run(str(place))  # one of another hand is left as it is
     yield
-    if before == _mark(out):
+    if before == _output_mark(out):
         return
-    if (out / MARKER).exists():  # another folder, of prompts or a model, may be read as a whole
+    if (out / RESULTS).exists():  # another folder, of prompts or a model, may be read as a whole
         place = out / "run.toml"
-    with whole_file(place) as partial:
+    with atomic_file(place) as partial:
         partial.write_text("\n".join(_lines(command, place)) + "\n", encoding="utf-8", errors="backslashreplace")
 
 
-def _mark(out: Path) -> object:
+def _output_mark(out: Path) -> object:
     """Return a mark that tells whether a file, or a folder of results, was written."""
     try:
         status = out.stat()
@@ -421,7 +421,7 @@ def _mark(out: Path) -> object:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _lines(command: Asked, place: Path) -> Iterator[str]:
+def _lines(command: ParsedCommand, place: Path) -> Iterator[str]:
     from deep import __version__
 
     yield f"# Written by deep {__version__}. Again: {command.parser.prog} --config {place.name}"
@@ -434,10 +434,10 @@ def _lines(command: Asked, place: Path) -> Iterator[str]:
     # Of what is given by place or by name, the name.
     for action in {action.dest: action for action in command.parser._actions}.values():
         value = command.options.get(action.dest)
-        if action.dest in NOT_ASKED or value is None or (value == action.default and action.dest != "out"):
+        if action.dest in UNRECORDED_OPTIONS or value is None or (value == action.default and action.dest != "out"):
             continue
         values = value if isinstance(value, list) else [value]
-        portable = [_from_there(one, place.parent) if isinstance(one, str | Path) else one for one in values]
+        portable = [_path_from_folder(one, place.parent) if isinstance(one, str | Path) else one for one in values]
         yield f"{action.dest} = {_toml(portable if isinstance(value, list) else portable[0])}"
     for name, table in notes.items():
         if isinstance(table, dict):
@@ -527,7 +527,7 @@ def completion(shell: str, parsers: Mapping[str, CommandParser]) -> str:
         words[name] = [*parser._rooms, *flags_of(usual)]
     if shell == "fish":
         return "".join(
-            f"complete -c deep -n '{_typed(path)}' -a '{' '.join(these)}'\n" for path, these in words.items()
+            f"complete -c deep -n '{_words_typed(path)}' -a '{' '.join(these)}'\n" for path, these in words.items()
         )
     # `data check` stands before `data`; its second word is being typed where the count is 2.
     cases = [
@@ -542,6 +542,6 @@ def flags_of(parser: CommandParser) -> list[str]:
     return [flag for flag in parser._option_string_actions if flag.startswith("--")]
 
 
-def _typed(path: str) -> str:
+def _words_typed(path: str) -> str:
     """Return fish's condition that these words have been typed."""
     return "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split()) or "__fish_use_subcommand"

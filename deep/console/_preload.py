@@ -10,10 +10,10 @@ from importlib import import_module
 from deep.calibration import ALL_CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 
-THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREAD_VARIABLES = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 # A name of every package, for deep's own load nothing before one is asked for.
-USED = {
+CLASSES_USED = {
     "catboost": "CatBoostClassifier",
     "lightgbm": "train",
     "xgboost": "train",
@@ -21,8 +21,8 @@ USED = {
     "deep.model": "ChainTask",
 }
 
-os.environ.update(dict.fromkeys(THREADS, "1"))
-for package, name in USED.items():
+os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+for package, name in CLASSES_USED.items():
     with suppress(ModuleNotFoundError):  # of an extra
         getattr(import_module(package), name)
 for registry in (ALL_CALIBRATORS, ENSEMBLERS):

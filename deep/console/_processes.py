@@ -13,7 +13,7 @@ from typing import TypeVar
 from deep.exceptions import InputError
 
 # The module that the process from which workers are forked has imported.
-PRELOADED = "deep.console._preload"
+PRELOAD_MODULE = "deep.console._preload"
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -55,7 +55,7 @@ def in_processes(
 
     # A caller may have processes of its own, which are not ours to end.
     others = set(multiprocessing.active_children())
-    workers = ProcessPoolExecutor(n_workers, mp_context=_context(), initializer=_start)
+    workers = ProcessPoolExecutor(n_workers, mp_context=_start_context(), initializer=_ignore_interrupts)
     started = set[BaseProcess]()
     try:
         with _signals_held():
@@ -99,17 +99,17 @@ def prepare_processes(n_jobs: int) -> None:
     if n_jobs != 1 and (os.cpu_count() or 1) > 1 and sys.platform == "linux":
         from multiprocessing import forkserver
 
-        _context()
+        _start_context()
         with _signals_held():
             forkserver.ensure_running()
 
 
-def _context() -> multiprocessing.context.BaseContext:
+def _start_context() -> multiprocessing.context.BaseContext:
     """Return how workers are started: as copies of a process that has loaded the libraries, where that is safe."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED])
+    context.set_forkserver_preload([PRELOAD_MODULE])
     return context
 
 
@@ -130,7 +130,7 @@ def _signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start() -> None:
+def _ignore_interrupts() -> None:
     """Leave Ctrl-C to the main process, which ends its workers; a word from each of them would only hide its own."""
     # Ctrl-C reaches the whole group: the main process ends its workers, or each would print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,7 +12,7 @@ from ._examples import ExampleFile as ExampleFile
 from ._examples import Examples as Examples
 from ._examples import examples_from_dataset as examples_from_dataset
 from ._examples import examples_from_text as examples_from_text
-from ._judgments import FILE as FILE
+from ._judgments import FILE_AS_WRITER as FILE_AS_WRITER
 from ._judgments import WRITER as WRITER
 from ._judgments import Failures as Failures
 from ._judgments import JudgmentDetail as JudgmentDetail
@@ -57,8 +57,8 @@ from ._simulate import published_datasets as published_datasets
 from ._simulate import published_points as published_points
 from ._simulate import score_ranges as score_ranges
 from ._simulate import simulate_votes as simulate_votes
-from ._source import BESIDE as BESIDE
-from ._source import PACKED as PACKED
+from ._source import KINDS_BESIDE as KINDS_BESIDE
+from ._source import PACK_TABLE as PACK_TABLE
 from ._source import file_beside as file_beside
 from ._source import file_metadata as file_metadata
 from ._source import read_beside as read_beside

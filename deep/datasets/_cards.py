@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from deep._util.files import JsonObject
-from deep._util.names import table
+from deep._util.names import format_table
 from deep.datasets import benchmarks
 from deep.datasets._examples import Examples
 from deep.records import Example, VoteMatrix
@@ -78,8 +78,8 @@ def shared_documents(
         keys.append(_key(document, source))
         places.append(hash(place))
         documents.append(len(documents) if document is None else hash(document))
-    across = _parted(keys, places)
-    within = _parted(keys, documents) - across
+    across = _keys_with_several_values(keys, places)
+    within = _keys_with_several_values(keys, documents) - across
     return _report(parts, across, "datasets") + _report(parts, within, "folds")
 
 
@@ -101,7 +101,7 @@ def _key(document: str | None, source: str) -> int:
     return text_key(source) if source else hash(("document_id", document))
 
 
-def _parted(keys: "array[int]", values: "array[int]") -> set[int]:
+def _keys_with_several_values(keys: "array[int]", values: "array[int]") -> set[int]:
     """Return the keys that come with more than one value."""
     if not keys:
         return set()
@@ -176,7 +176,7 @@ class DatasetCard:
         return {**asdict(self), "share_consistent": self.share_consistent}
 
 
-class _Count:
+class _DatasetCounts:
     """Eight bytes for the document and four for each length, whatever the texts."""
 
     def __init__(self) -> None:
@@ -222,9 +222,9 @@ def describe_examples(examples: Iterable[Example]) -> list[DatasetCard]:
     >>> card.dataset, card.n, card.share_consistent, card.source_words.median
     ('weather', 1, 1.0, 4.0)
     """
-    counts: dict[str, _Count] = {}
+    counts: dict[str, _DatasetCounts] = {}
     for example in examples:
-        counts.setdefault(str(example.dataset), _Count()).add(example)
+        counts.setdefault(str(example.dataset), _DatasetCounts()).add(example)
     return [counts[name].card(name) for name in sorted(counts)]
 
 
@@ -238,7 +238,7 @@ def _lengths(words: "array[int]") -> Lengths | None:
 # The most findings that are printed one by one; JSON has all.
 MAX_SHOWN = 20
 
-STATES = {
+FILE_STATE_WORDS = {
     "absent": "not here",
     "differs": "DIFFERS from the published file",
     "unverified": "here; no checksum of the published file is known",
@@ -270,11 +270,11 @@ def benchmarks_text(rows: Sequence[JsonObject]) -> str:
         for row in rows
     ]
     advice = [
-        f"{row['name']}: {benchmarks.what_to_do(benchmarks.BENCHMARKS[row['name']])}"
+        f"{row['name']}: {benchmarks.how_to_get_files(benchmarks.BENCHMARKS[row['name']])}"
         for row in rows
         if row["folder"] is None
     ]
-    text = table([("NAME", "HERE", "LICENCE", "COMMERCIAL USE", "AN EXAMPLE IS"), *cells])
+    text = format_table([("NAME", "HERE", "LICENCE", "COMMERCIAL USE", "AN EXAMPLE IS"), *cells])
     return "\n".join([text, *(["", "not here:", *advice] if advice else [])])
 
 
@@ -327,7 +327,7 @@ def _benchmark_text(about: JsonObject) -> str:
     lines += [f"  licence   {about['terms']}", f"  source    {about['url']} ({about['citation']})"]
     lines += [f"  note      {about['note']}"] if about["note"] else []
     lines += [f"  folder    {about['folder']}"]
-    lines += [f"  file      {name}: {STATES[state]}" for name, state in about["files"].items()]
+    lines += [f"  file      {name}: {FILE_STATE_WORDS[state]}" for name, state in about["files"].items()]
     return "\n".join([*lines, *(f"  count     {n:,} {what}" for what, n in about["counts"].items())])
 
 
@@ -343,7 +343,7 @@ def _cards_text(cards: Sequence[DatasetCard]) -> str:
         rows.append(("all", f"{n:,}", f"{yes:,}", f"{no:,}", f"{unknown:,}", _share(yes, no), f"{documents:,}", "", ""))
     without = sum(card.without_source for card in cards)
     notes = [f"{without:,} examples have no source here: they can be counted, not judged"] if without else []
-    return "\n".join([table(rows, right=len(head) - 1), "words: median (90th percentile)", *notes])
+    return "\n".join([format_table(rows, right=len(head) - 1), "words: median (90th percentile)", *notes])
 
 
 def _row(card: DatasetCard) -> tuple[str, ...]:

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from deep._util.columns import VOTE_WORDS, more_rows, read_row
+from deep._util.columns import VOTE_WORDS, more_rows, unescape_row
 from deep._util.files import check_regular
-from deep._util.names import check_name, is_storable, meant_column, plain_form
-from deep.datasets._rows import ENDINGS, PROBED, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows
+from deep._util.names import check_name, intended_column, is_storable, visible_form
+from deep.datasets._rows import ENDINGS, N_PROBED_ROWS, TEXT_ENDINGS, FileRow, Located, ending_of, read_rows
 from deep.exceptions import InputError, warn
 from deep.records import Example
 
-REQUIRED = ("source", "claim")
-TEXTS = (*REQUIRED, "question")
-NAMES = ("example_id", "dataset", "document_id")
+REQUIRED_FIELDS = ("source", "claim")
+TEXT_FIELDS = (*REQUIRED_FIELDS, "question")
+NAME_FIELDS = ("example_id", "dataset", "document_id")
 # The fields of an example that a row may hold; each is a column of that name unless it is mapped to another.
-FIELDS = (*REQUIRED, "label", *NAMES, "question")
+EXAMPLE_FIELDS = (*REQUIRED_FIELDS, "label", *NAME_FIELDS, "question")
 
 # The name of an example's id in tables of votes; examples may have it too.
 ITEM_ID = "item_id"
@@ -120,7 +120,7 @@ class Examples(ABC):
 
 
 def _twin_form(example: Example) -> tuple[str, str]:
-    return plain_form(example.dataset or ""), plain_form(example.example_id)
+    return visible_form(example.dataset or ""), visible_form(example.example_id)
 
 
 def _twin_hash(example: Example) -> int:
@@ -140,11 +140,11 @@ class _Rows(Examples):
     def __init__(self, name: str, columns: Mapping[str, str] | None) -> None:
         self.name = name
         self.mapped = dict(columns or {})
-        unknown = next((field for field in self.mapped if field not in FIELDS), None)
+        unknown = next((field for field in self.mapped if field not in EXAMPLE_FIELDS), None)
         if unknown is not None:
-            raise InputError(f"`columns` must map {', '.join(sorted(FIELDS))}. Got {unknown!r}.")
-        self.columns = {field: self.mapped.get(field, field) for field in FIELDS}
-        self.needed = [field for field in FIELDS if field in REQUIRED or field in self.mapped]
+            raise InputError(f"`columns` must map {', '.join(sorted(EXAMPLE_FIELDS))}. Got {unknown!r}.")
+        self.columns = {field: self.mapped.get(field, field) for field in EXAMPLE_FIELDS}
+        self.needed = [field for field in EXAMPLE_FIELDS if field in REQUIRED_FIELDS or field in self.mapped]
 
     @abstractmethod
     def _rows(self) -> Iterator[Located]:
@@ -156,7 +156,7 @@ class _Rows(Examples):
     @cached_property
     def _present(self) -> set[str]:
         """The columns that any of the first rows has."""
-        return {name for _, row in islice(self._rows(), PROBED if self.rows_vary else 1) for name in row}
+        return {name for _, row in islice(self._rows(), N_PROBED_ROWS if self.rows_vary else 1) for name in row}
 
     def check(self, *, strict: bool = False) -> int:
         """Read everything once, as :meth:`Examples.check` does; an error tells of all rows that are not usable."""
@@ -200,8 +200,8 @@ class _Rows(Examples):
         if number == 1:
             self._check_names(row, number, line)
         values = {field: row.get(column) for field, column in self.columns.items()} | {"example_id": self._id(row)}
-        source, claim, question = (self._checked_text(field, values, number, line) for field in TEXTS)
-        names = {field: _text(values[field]) for field in NAMES}
+        source, claim, question = (self._checked_text(field, values, number, line) for field in TEXT_FIELDS)
+        names = {field: _text(values[field]) for field in NAME_FIELDS}
         for field, name in names.items():
             if name is not None and not is_storable(name):
                 raise self._wrong(field, "text without NUL", "Use plain Unicode text", values, number, line)
@@ -225,9 +225,9 @@ class _Rows(Examples):
 
     def _check_names(self, row: FileRow, number: int, line: int | None) -> None:
         """Raise where a column seems to be a field that the rows lack; as such it would be passed over."""
-        lacking = [field for field in FIELDS if self.columns[field] not in row and field not in self.mapped]
+        lacking = [field for field in EXAMPLE_FIELDS if self.columns[field] not in row and field not in self.mapped]
         for name, value in row.items():
-            field = meant_column(str(name), lacking)
+            field = intended_column(str(name), lacking)
             # A column `target` of texts is no label; one that is spelt as a field is, whatever it holds.
             if field and (str(name).strip().casefold() == field or (_text(value) or "").lower() in _LABELS):
                 raise InputError(
@@ -249,7 +249,7 @@ class _Rows(Examples):
             # The contexts of retrieval are a list in most tools' tables.
             allowed = ("text", "Fill it in, drop the row, or join the texts of a list, as `deep data from` does")
             optional = ("text or empty", "Leave it empty, or map another column")
-            raise self._wrong(field, *(allowed if field in REQUIRED else optional), values, number, line)
+            raise self._wrong(field, *(allowed if field in REQUIRED_FIELDS else optional), values, number, line)
         if "\0" in text:
             raise self._wrong(field, "text without NUL", "Take the NUL out", values, number, line)
         return text
@@ -297,7 +297,7 @@ class _FileRows(_Rows):
     def _rows(self) -> Iterator[Located]:
         rows = read_rows(self.path, {*self.columns.values(), ITEM_ID}, content=self.content)
         # Those of CSV are as they were before a guard against formulas, as labels and votes are read.
-        return ((line, read_row(row)) for line, row in rows) if self.is_csv else rows
+        return ((line, unescape_row(row)) for line, row in rows) if self.is_csv else rows
 
 
 class ExampleFile(_FileRows):

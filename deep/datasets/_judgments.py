@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from deep import datasets
-from deep._util.checks import Positions, Votes, shown
+from deep._util.checks import Positions, Votes, quote
 from deep._util.columns import text_cells
 from deep._util.files import JsonObject
 from deep._util.join import number_items
@@ -129,11 +129,11 @@ def _reason_rows(paths: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
         for number, row in enumerate(rows):
             if row[-1] not in allowed:
                 place = columns["reason"].where(number)
-                raise InputError(f"`reason` must be one of {', '.join(allowed)}. Got {shown(row[-1])} at {place}.")
+                raise InputError(f"`reason` must be one of {', '.join(allowed)}. Got {quote(row[-1])} at {place}.")
             yield row
 
 
-FILE = "file"
+FILE_AS_WRITER = "file"
 """The word in place of a column that says: each table is of another system."""
 
 WRITER = "generator"
@@ -142,12 +142,12 @@ WRITER = "generator"
 
 def read_writers(paths: Sequence[str | Path], votes: VoteMatrix, column: str = WRITER) -> list[str]:
     """Return who wrote each item, "" where the column names nobody; nothing where no table has the column."""
-    if not paths or column not in (FILE, *datasets.table_columns(paths)):
+    if not paths or column not in (FILE_AS_WRITER, *datasets.table_columns(paths)):
         return []
     result = {}
     for path in paths:
         for _, row in read_rows(Path(path), ["dataset", "item_id", column], param="votes"):
-            name = Path(path).stem if column == FILE else row.get(column)
+            name = Path(path).stem if column == FILE_AS_WRITER else row.get(column)
             if name not in (None, ""):
                 result[str(row["dataset"]), str(row["item_id"])] = str(name)
     return [result.get(key, "") for key in zip(votes.datasets.tolist(), votes.item_ids.tolist(), strict=True)]
@@ -299,7 +299,7 @@ def _place_of(
     return (None, None, None) if part.get("span") is None else (where, *part["span"])
 
 
-KEY = ("dataset", "item_id", "voter")
+JUDGMENT_KEY = ("dataset", "item_id", "voter")
 # The rows of judgments, with their texts, that are in memory at once.
 ROWS_AT_ONCE = 1 << 14
 
@@ -344,7 +344,7 @@ def judgments_schema() -> "pa.Schema":
 
     text, number = pa.string(), pa.int32()
     passage = [("text", text), ("where", text), ("start", number), ("end", number), ("verdict", text), ("about", text)]
-    columns = [(name, text) for name in (*KEY, "rationale")]
+    columns = [(name, text) for name in (*JUDGMENT_KEY, "rationale")]
     columns += [("passages", pa.list_(pa.struct(passage))), ("samples", pa.list_(pa.int8()))]
     columns += [("cost", pa.float64()), ("seconds", pa.float64()), ("tokens", pa.int64()), ("repaired", pa.bool_())]
     return pa.schema(columns)
@@ -395,7 +395,7 @@ def read_judgments(
         if now is not None:
             yield from _rows(now, judgments_schema().names, keys)
         elif before.exists():
-            yield from _rows(before, (*KEY, "evidence"), keys)
+            yield from _rows(before, (*JUDGMENT_KEY, "evidence"), keys)
 
 
 def judgment_pieces(path: Path, columns: Sequence[str], size: int | None = ROWS_AT_ONCE) -> "Iterator[pa.Table]":
@@ -428,7 +428,7 @@ def _rows(path: Path, columns: Sequence[str], keys: set[tuple[str, str]] | None)
 
 def _detail(row: dict[str, Any]) -> JudgmentDetail:
     if "evidence" in row:
-        return JudgmentDetail(**{name: row[name] for name in KEY}, passages=passages_of(row["evidence"] or ()))
+        return JudgmentDetail(**{name: row[name] for name in JUDGMENT_KEY}, passages=passages_of(row["evidence"] or ()))
     passages, samples = row["passages"] or (), row["samples"] or ()
     return JudgmentDetail(
         **(row | {"passages": tuple(Passage(**passage) for passage in passages), "samples": tuple(samples)})
@@ -481,7 +481,7 @@ def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, Vote
     """
     import pandas as pd
 
-    columns = (*KEY, "samples", "cost", "seconds", "tokens", "repaired")
+    columns = (*JUDGMENT_KEY, "samples", "cost", "seconds", "tokens", "repaired")
     pieces: list[pd.DataFrame] = []
     for path in paths:
         file = read_beside(path, "judgments")
@@ -507,15 +507,15 @@ def _usage(rows: "pd.DataFrame") -> VoterUsage:
     return VoterUsage(
         n_judgments=len(rows),
         cost=None if rows["cost"].isna().any() else float(rows["cost"].sum()),
-        seconds=_known(rows["seconds"]),
-        tokens=_known(rows["tokens"]),
+        seconds=_sum_of_known(rows["seconds"]),
+        tokens=_sum_of_known(rows["tokens"]),
         n_repaired=int(rows["repaired"].sum()),
         sample_rows=sampled["row"].to_numpy(np.intp),
         samples=samples,
     )
 
 
-def _known(values: "pd.Series[float]") -> float | None:
+def _sum_of_known(values: "pd.Series[float]") -> float | None:
     """Return the sum of the values that are known; None where none is."""
     return None if values.isna().all() else float(values.sum())
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Labels, Texts, Votes, shown
+from deep._util.checks import Labels, Texts, Votes, quote
 from deep._util.columns import VOTE_OF_TEXT, label_cells, person_cells, score_cells, text_cells, vote_cells
-from deep._util.frames import DATASET, Frame, Source, rows_under
+from deep._util.frames import DATASET, Frame, Source, table_defaults
 from deep._util.join import join_parts, number_items, read_part
-from deep._util.names import listed, meant_column, plain_form
+from deep._util.names import intended_column, listed, visible_form
 from deep.datasets._tables import (
     VOTE_COLUMNS,
     Paths,
@@ -75,19 +75,19 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
     [1]
     """
     names = () if votes is None else votes.dataset_names
-    sources = _opened(paths, names)
+    sources = _open_tables(paths, names)
     if votes is not None and any("annotator" in s.columns or s.is_crowd for s in sources):
         people = read_people(paths, votes)  # the labels of most of them; a tie is none
         if people.n_unmatched:
-            warn(UNMATCHED.format(n=people.n_unmatched))
+            warn(UNMATCHED_NOTE.format(n=people.n_unmatched))
         is_labeled, documents = people.labels >= 0, people.document_ids
         documents = None if documents is None else documents[is_labeled]
         return LabelTable(votes.item_ids[is_labeled], votes.datasets[is_labeled], people.labels[is_labeled], documents)
     for source in sources:
         if "label" not in source.columns:
-            columns = ", ".join(map(shown, source.columns))
-            alike = [name for name in source.columns if meant_column(name, ("label",))]
-            remedy = f" Rename {shown(alike[0])} if it holds them." if alike else ""
+            columns = ", ".join(map(quote, source.columns))
+            alike = [name for name in source.columns if intended_column(name, ("label",))]
+            remedy = f" Rename {quote(alike[0])} if it holds them." if alike else ""
             raise InputError(f"`labels` must have a column label. Got {columns} in {source.path}.{remedy}")
     result = join_parts([read_part(source, (), frozenset({"family"}), vote_cells) for source in sources], np.int8(-1))
     is_labeled = result["labels"] >= 0
@@ -95,19 +95,19 @@ def read_labels(paths: Tables, votes: VoteMatrix | None = None) -> LabelTable:
         raise InputError("`labels` must have rows with a label of 0 or 1. Got none.")
     documents = None if result["document_ids"] is None else result["document_ids"][is_labeled]
     # A dataset may be written with other blanks or composed letters in the labels; the votes' spelling is taken.
-    ours = {plain_form(name): name for name in names}
-    spelled = {name: ours.get(plain_form(name), name) for name in set(result["datasets"])}
+    ours = {visible_form(name): name for name in names}
+    spelled = {name: ours.get(visible_form(name), name) for name in set(result["datasets"])}
     datasets = np.array([spelled[name] for name in result["datasets"][is_labeled]], dtype=object)
     return LabelTable(result["item_ids"][is_labeled], datasets, result["labels"][is_labeled], documents)
 
 
-def _opened(paths: Tables, names: Sequence[str]) -> list[Source]:
+def _open_tables(paths: Tables, names: Sequence[str]) -> list[Source]:
     """Open tables; those without a column dataset are of the only one that there is."""
-    with rows_under(DATASET.get() or (names[0] if len(names) == 1 else None)):
+    with table_defaults(DATASET.get() or (names[0] if len(names) == 1 else None)):
         return open_all(paths)
 
 
-UNMATCHED = "{n:,} labels are of items without votes, and are left out."
+UNMATCHED_NOTE = "{n:,} labels are of items without votes, and are left out."
 
 
 def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
@@ -140,13 +140,13 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
     new = labels.labels[matched]
     if not matched.all():
         ids = labels.item_ids[~matched]
-        warn(UNMATCHED.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
+        warn(UNMATCHED_NOTE.format(n=len(ids)) + likely_reason(ids, votes.item_ids))
     clash = np.flatnonzero((votes.labels[at] >= 0) & (votes.labels[at] != new))
     if len(clash):
         row = at[clash[0]]
         raise InputError(
             f"`labels` must agree with the labels beside the votes. Got {new[clash[0]]} and {votes.labels[row]} for "
-            f"item {shown(votes.item_ids[row])} of dataset {shown(votes.datasets[row])}."
+            f"item {quote(votes.item_ids[row])} of dataset {quote(votes.datasets[row])}."
         )
     labeled = set(votes.datasets[at])
     # A file of labels replaces all labels of its dataset: a row that it leaves out is not labeled by an older one.
@@ -161,7 +161,7 @@ def join_labels(votes: VoteMatrix, labels: LabelTable) -> VoteMatrix:
 
 
 # The name of the person where a table has one label an item and names nobody.
-ONE = "label"
+ONLY_PERSON = "label"
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ def read_people(
     ratings_of: list[tuple[np.ndarray, np.ndarray, Labels]] = []
     documents: Texts | None = None
     unmatched = 0
-    for source in _opened(paths, votes.dataset_names):
+    for source in _open_tables(paths, votes.dataset_names):
         rows = _rows_of(source, votes)
         unmatched += int((rows < 0).sum())
         if "document_id" in source.columns:
@@ -261,7 +261,7 @@ def read_people(
             if (counts > 1).any():
                 raise InputError(
                     "`labels` must have one label for each item and person. Got two by "
-                    f"{shown([*names][distinct[counts > 1][0][1]])} for one item, the second in {source.path}."
+                    f"{quote([*names][distinct[counts > 1][0][1]])} for one item, the second in {source.path}."
                 )
     ratings = np.full((len(votes.votes), len(names)), ABSTAIN, dtype=np.int8)
     for rows, codes, labels in ratings_of:
@@ -300,12 +300,12 @@ def _labels_of(
     if not people and "label" in columns and not source.is_crowd:
         label = label_cells(source.read(["label"])["label"])
         if "annotator" not in columns:
-            return [([ONE] * len(label), label)]
-        return [([*map(plain_form, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
+            return [([ONLY_PERSON] * len(label), label)]
+        return [([*map(visible_form, text_cells(source.read(["annotator"])["annotator"], required=True))], label)]
     wide = list(people) or [name for name in columns if name not in VOTE_COLUMNS]
     if not wide:
         raise InputError(
-            f"`labels` must have a column label, or a column a person. Got {', '.join(map(shown, columns))} in "
+            f"`labels` must have a column label, or a column a person. Got {', '.join(map(quote, columns))} in "
             f"{source.path}."
         )
     source.check_width(wide, "labels", "person")
@@ -316,7 +316,7 @@ def _labels_of(
         else:
             grades = score_cells(column)
             labels = np.where(np.isnan(grades), ABSTAIN, grades >= consistent_from).astype(np.int8)
-        result.append(([plain_form(name)] * len(labels), labels))
+        result.append(([visible_form(name)] * len(labels), labels))
     return result
 
 
@@ -354,7 +354,7 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> V
     [1, -1, 0]
     """
     if hasattr(labels, "iloc") and not hasattr(labels, "columns"):  # a Series of pandas
-        labels = _aligned(labels, votes, frame)
+        labels = _align_labels(labels, votes, frame)
     if is_paths(labels) or is_frame(labels):
         return join_labels(votes, read_labels(labels, votes))
     if isinstance(labels, np.ma.MaskedArray):  # `asarray` would show what the mask hides
@@ -363,10 +363,10 @@ def as_labels(labels: LabelsGiven, votes: VoteMatrix, frame: object = None) -> V
         values = np.asarray(labels)
     except ValueError:  # lists of several lengths
         raise InputError("`labels` must have one entry for each row. Got lists of several lengths.") from None
-    return VoteMatrix(**{**vars(votes), "labels": _codes(values)})
+    return VoteMatrix(**{**vars(votes), "labels": _label_codes(values)})
 
 
-def _codes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _label_codes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """Return labels with -1 where one is missing, and 1 and 0 for words; what else is none is told later."""
     import pandas as pd
 
@@ -377,7 +377,7 @@ def _codes(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return np.array([VOTE_OF_TEXT.get(cell, cell) if isinstance(cell, str) else cell for cell in cells])
 
 
-def _aligned(labels: Any, votes: VoteMatrix, frame: object) -> Any:
+def _align_labels(labels: Any, votes: VoteMatrix, frame: object) -> Any:
     """Return labels by position, or with the ids of their items, as their index says."""
     import pandas as pd
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from deep._util.checks import Texts, check_kind
 from deep._util.files import JsonObject
-from deep._util.frames import UNNAMED, Frame, frame_table
+from deep._util.frames import DEFAULT_DATASET, Frame, frame_table
 from deep.datasets._examples import ExampleFile, Examples, examples_from_dataset
 from deep.datasets._judgments import example_record
 from deep.datasets._rows import ENDINGS, ending_of
@@ -311,7 +311,7 @@ def as_examples(examples: Examples | Iterable[Example] | Frame | str | Path) -> 
         It is something else, or cannot be read.
     """
     if isinstance(examples, Frame):
-        return examples_from_dataset(frame_table(examples).to_pylist(), name=UNNAMED)
+        return examples_from_dataset(frame_table(examples).to_pylist(), name=DEFAULT_DATASET)
     if isinstance(examples, str | Path):
         return read_examples(examples)
     if isinstance(examples, Examples):

@@ -16,8 +16,8 @@ from itertools import accumulate, chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from deep._util.checks import shown
-from deep._util.files import MOST_INFLATED, GzipReader, check_regular
+from deep._util.checks import quote
+from deep._util.files import MAX_INFLATED_BYTES, GzipReader, check_regular
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Bytes that any file may take in memory, how many times its own size a larger one may, and bytes of the largest.
-MOST_EXPANDED, MOST_TIMES, MOST_BYTES = 1 << 29, 64, 1 << 34
+MOST_EXPANDED, MOST_TIMES, MAX_BATCH_BYTES = 1 << 29, 64, 1 << 34
 
 # The most bytes of a column's texts in rows that are read together.
 MOST_AT_ONCE = 1 << 26
@@ -38,13 +38,13 @@ LARGEST_FOOTER, MOST_LISTED = 1 << 24, 1 << 17
 BYTES_OF_A_HASH, BYTES_OF_A_NESTED_CELL = 8, 64
 
 # The most that Arrow may take of a footer.
-LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
+THRIFT_LIMITS = {"thrift_string_size_limit": LARGEST_FOOTER, "thrift_container_size_limit": MOST_LISTED}
 
 # A column of fewer bytes is not looked into: any of its texts may be that long.
-SHORT = 1 << 9
+SHORT_COLUMN_BYTES = 1 << 9
 
 # The encoding of texts that begin like the one before: any may be as long as the column.
-PREFIXED = "DELTA_BYTE_ARRAY"
+PREFIX_ENCODING = "DELTA_BYTE_ARRAY"
 
 # Physical types whose cells may be longer than the bytes that stand for them.
 TEXTS = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
@@ -81,7 +81,7 @@ class ParquetTable:
     @cached_property
     def most(self) -> int:
         """Bytes that may be in memory at once."""
-        return min(max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size), MOST_BYTES)
+        return min(max(MOST_EXPANDED, MOST_TIMES * self.path.stat().st_size), MAX_BATCH_BYTES)
 
     def tables(self, columns: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[pa.Table]":
         """Yield some columns, at most `size` rows at a time; None: all rows at once. `whole`: as of `batches`."""
@@ -136,19 +136,19 @@ class ParquetTable:
         n_bytes, longest = 0, 1
         # As dictionaries, so that one cell read shows the longest distinct text of a group without unfolding all of
         # them.
-        with parquet.ParquetFile(self.path, read_dictionary=paths, pre_buffer=False, **LIMITS) as texts:
+        with parquet.ParquetFile(self.path, read_dictionary=paths, pre_buffer=False, **THRIFT_LIMITS) as texts:
             for number in range(metadata.num_row_groups):
                 group, expanded = metadata.row_group(number), 0
                 for index, leaf, name in leaves:
                     chunk = group.column(index)
                     expanded += chunk.total_uncompressed_size
-                    self._check(expanded, f"a group of rows, {shown(name)}", "Write smaller groups of rows")
+                    self._check(expanded, f"a group of rows, {quote(name)}", "Write smaller groups of rows")
                     # Other cells than those of lists are held no longer than the rows that are read together.
                     if leaf.max_repetition_level:
                         n_bytes += chunk.num_values * BYTES_OF_A_NESTED_CELL
                     elif whole:
                         n_bytes += chunk.num_values * self._width(name)
-                    self._check(n_bytes, f"column {shown(name)} with {chunk.num_values:,} cells")
+                    self._check(n_bytes, f"column {quote(name)} with {chunk.num_values:,} cells")
                     if leaf.physical_type in TEXTS:
                         longest = max(longest, leaf.length or _longest_text(texts, number, leaf.path, chunk))
         # As if every text were as long as the longest: one cell of a file may be nearly all of it.
@@ -186,7 +186,7 @@ def open_parquet(path: Path, param: str) -> Iterator[ParquetTable]:
     try:
         check_regular(path, param)
         _check_footer(path, param)
-        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **LIMITS) as file:
+        with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False, **THRIFT_LIMITS) as file:
             yield ParquetTable(path, param, file)
     except InputError:
         raise
@@ -216,7 +216,7 @@ def _longest_text(file: "parquet.ParquetFile", group: int, path: str, chunk: "pa
     from pyarrow import compute
 
     size: int = chunk.total_uncompressed_size
-    if size <= SHORT or PREFIXED in chunk.encodings:
+    if size <= SHORT_COLUMN_BYTES or PREFIX_ENCODING in chunk.encodings:
         return size
     batch = next(file.iter_batches(1, row_groups=[group], columns=[path], use_threads=False), None)
     cells = None if batch is None else batch.column(0)
@@ -302,7 +302,7 @@ def csv_records(
 
 
 # The most characters of a line or a cell; nothing longer is ever held in memory.
-LONGEST = 1 << 26
+MAX_LINE = 1 << 26
 
 # The most blank lines in a row: a file of them alone takes minutes to go through, and holds nothing.
 MOST_BLANK = 1 << 20
@@ -311,21 +311,21 @@ MOST_BLANK = 1 << 20
 ROWS_AT_ONCE = 1000
 
 # The rows in which a column is looked for that one of them lacks.
-PROBED = 100
+N_PROBED_ROWS = 100
 
 # Lone surrogates: `surrogateescape` decodes bytes that are not UTF-8 to them.
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, none of whose keys comes twice: the last one would pass for the cell."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError(f"the key {shown(Counter(key for key, _ in pairs).most_common(1)[0][0])} twice")
+        raise ValueError(f"the key {quote(Counter(key for key, _ in pairs).most_common(1)[0][0])} twice")
     return result
 
 
-JSON, BLANKS = json.JSONDecoder(object_pairs_hook=_unique), re.compile(r"[ \t\r\n]*")
+JSON_DECODER, BLANKS = json.JSONDecoder(object_pairs_hook=_unique_object), re.compile(r"[ \t\r\n]*")
 
 # Values that an object may have; characters that are read ahead to find the end of one.
 MOST_VALUES, TEXT_AT_ONCE = 1 << 21, 1 << 16
@@ -363,7 +363,7 @@ class _File:
         if self.content is not None:
             raw: BinaryIO | GzipReader = io.BytesIO(self.content)
         else:
-            raw = GzipReader(self.path, self.param, MOST_INFLATED) if compressed else self.path.open("rb")
+            raw = GzipReader(self.path, self.param, MAX_INFLATED_BYTES) if compressed else self.path.open("rb")
         return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
@@ -408,12 +408,12 @@ def read_rows(
 def _lines(text: TextIO, file: _File) -> Iterator[str]:
     """Yield the lines of a text file; none is longer than what memory is meant to hold."""
     number = blank = 0
-    while line := text.readline(LONGEST + 1):
+    while line := text.readline(MAX_LINE + 1):
         number += 1
         at = f"in line {number} of {file}"
-        if len(line) > LONGEST:
+        if len(line) > MAX_LINE:
             raise InputError(
-                f"`{file.param}` must have lines of at most {LONGEST:,} characters. Got a longer one {at}. Split "
+                f"`{file.param}` must have lines of at most {MAX_LINE:,} characters. Got a longer one {at}. Split "
                 "the file at the ends of its rows."
             )
         blank = blank + 1 if line.isspace() else 0
@@ -432,7 +432,7 @@ def _lines(text: TextIO, file: _File) -> Iterator[str]:
 def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
     try:
         with file.text() as text:
-            records = csv_records(_lines(text, file), LONGEST, strict=True, param=file.param, path=file)
+            records = csv_records(_lines(text, file), MAX_LINE, strict=True, param=file.param, path=file)
             _, header = next(records, (0, []))
             repeated = next((name for name, times in Counter(header).items() if times > 1), None)
             if repeated is not None:
@@ -490,7 +490,7 @@ def _array_rows(pieces: Iterator[str], number: int, file: _File) -> Iterator[Loc
             # long object is not read once for each of its pieces.
             text, at = text[at:], 0
             more = "".join(islice(pieces, 1 + len(text) // TEXT_AT_ONCE))
-            if not more or len(text) > LONGEST:
+            if not more or len(text) > MAX_LINE:
                 raise
             text += more
         else:
@@ -522,7 +522,7 @@ def _json_value(text: str, at: int, number: int, file: _File) -> tuple[Any, int]
     if len(text) - at > MOST_VALUES and sum(text.count(mark, at) for mark in "[{,") > MOST_VALUES:
         raise _no_object(number, file, f"more than {MOST_VALUES:,} values")
     try:
-        return JSON.raw_decode(text, at)
+        return JSON_DECODER.raw_decode(text, at)
     except RecursionError:
         raise _no_object(number, file, "nested too deeply") from None
     except ValueError as error:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Votes
-from deep._util.files import JsonObject, packaged
+from deep._util.files import JsonObject, read_asset
 from deep._util.names import family_of
 from deep._util.scales import Scale
 from deep.exceptions import InputError
@@ -112,7 +112,7 @@ def published_datasets() -> tuple[PublishedDataset, ...]:
     >>> [(d.n_consistent, d.n_inconsistent) for d in published_datasets()]
     [(285, 273), (1500, 1500), (151, 116), (169, 98)]
     """
-    rows = packaged("deep.datasets", "operating_points.json")["datasets"]
+    rows = read_asset("deep.datasets", "operating_points.json")["datasets"]
     return tuple(PublishedDataset(row["name"], row["title"], row["consistent"], row["inconsistent"]) for row in rows)
 
 
@@ -133,7 +133,7 @@ def published_points() -> tuple[OperatingPoint, ...]:
     >>> len(published_points()), published_points()[0].voter
     (40, 'prompt-1/gpt-3.5')
     """
-    cells = _cells(packaged("deep.datasets", "operating_points.json")["prompts"]["rows"])
+    cells = _cells(read_asset("deep.datasets", "operating_points.json")["prompts"]["rows"])
     return tuple(OperatingPoint(row["prompt"], row["model"], dataset, *figures) for row, dataset, figures in cells)
 
 
@@ -144,7 +144,7 @@ SimulatedCells = tuple[Votes, npt.NDArray[np.int64]]
 @cache
 def fitted_cells() -> dict[str, SimulatedCells]:
     """Return the fitted votes by dataset."""
-    document = packaged("deep.datasets", "simulated_votes.json")
+    document = read_asset("deep.datasets", "simulated_votes.json")
     return {
         name: (
             np.array([list(map(int, pattern)) for pattern in row], dtype=np.int8),
@@ -198,10 +198,10 @@ def simulate_votes(random_state: int = 0) -> VoteMatrix:
     """
     if isinstance(random_state, bool) or not isinstance(random_state, Integral) or random_state < 0:
         raise InputError(f"`random_state` must be a whole number from 0 up. Got {random_state!r}.")
-    return votes_of(fitted_cells(), int(random_state))
+    return draw_votes(fitted_cells(), int(random_state))
 
 
-def votes_of(cells: Mapping[str, SimulatedCells], random_state: int) -> VoteMatrix:
+def draw_votes(cells: Mapping[str, SimulatedCells], random_state: int) -> VoteMatrix:
     """Return the votes of cells as they are (0), or of as many items of each class drawn from them with replacement."""
     datasets, parts = published_datasets(), []
     for position, dataset in enumerate(datasets):

@@ -12,10 +12,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deep._util.checks import check_kind, shown
-from deep._util.columns import long_names, read_table
-from deep._util.files import WHOLE, GzipReader, JsonObject, check_regular
-from deep._util.frames import DATASET, UNNAMED, Frame, FrameSource, Source, frame_table
+from deep._util.checks import check_kind, quote
+from deep._util.columns import long_names, unescape_table
+from deep._util.files import STAGE, GzipReader, JsonObject, check_regular
+from deep._util.frames import DATASET, DEFAULT_DATASET, Frame, FrameSource, Source, frame_table
 from deep._util.join import LongSource
 from deep._util.names import is_storable
 from deep.datasets._rows import (
@@ -24,7 +24,7 @@ from deep.datasets._rows import (
     MOST_BLANK,
     MOST_EXPANDED,
     MOST_TIMES,
-    PROBED,
+    N_PROBED_ROWS,
     Located,
     csv_records,
     ending_of,
@@ -57,13 +57,13 @@ BYTES_OF_A_CELL = 8
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
-PACKED = "pack.parquet"
+PACK_TABLE = "pack.parquet"
 """The table of votes in the folder that `deep data pack` writes."""
 
 
 def table_in(path: str | Path) -> Path:
     """Return the table of votes where a path is the folder of a pack, else the path."""
-    packed = Path(path) / PACKED
+    packed = Path(path) / PACK_TABLE
     return packed if packed.is_file() else Path(path)
 
 
@@ -81,7 +81,7 @@ def file_metadata(path: str | Path) -> JsonObject:
 
 
 # The files that `deep ask` writes beside a table of votes.
-BESIDE = ("judgments", "reasons", "soft")
+KINDS_BESIDE = ("judgments", "reasons", "soft")
 
 
 def file_beside(votes_path: str | Path, kind: str) -> Path:
@@ -113,7 +113,7 @@ def read_beside(votes_path: str | Path, kind: str) -> Path | None:
     runs = [file_metadata(file).get("run") for file in (votes_path, path)]
     # A kill between two files of a run leaves one old and one new: votes must not be read with the reasons of others.
     if None not in runs and runs[0] != runs[1]:
-        rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{WHOLE}/*")) if place.is_file()]
+        rest = [str(place.parent) for place in sorted(path.parent.glob(f".deep-*.part/{STAGE}/*")) if place.is_file()]
         remedy = f"move the files of {rest[0]!r} here, or " if rest else ""
         raise InputError(
             f"`paths` must lie beside files of the same run. Got {str(votes_path)!r} and {str(path)!r}, of two runs. "
@@ -147,7 +147,7 @@ def open_table(path: "str | Path | Frame") -> Source:
     """Open a table of votes, scores or labels: a long one as the wide one that it is, with the dataset given."""
     source = open_source(path)
     names = long_names(source.columns)
-    dataset = DATASET.get() or (UNNAMED if names.get("item_id") == "task" else None)
+    dataset = DATASET.get() or (DEFAULT_DATASET if names.get("item_id") == "task" else None)
     if dataset is not None and "dataset" not in source.columns:
         source.name_dataset(dataset)
     return LongSource(source, names) if names else source
@@ -236,7 +236,7 @@ class CsvSource(Source):
                 return  # a header alone
             self._raise_fault()
             raise self._unreadable(error) from None
-        yield read_table(table)
+        yield unescape_table(table)
 
     def _check_quotes(self) -> None:
         """Raise where a quote is never closed: the parser would take the rest of the file for one cell."""
@@ -277,9 +277,9 @@ class JsonSource(Source):
 
     def _header(self) -> tuple[str, ...]:
         # Rows of JSON may leave empty cells out, so that the first row need not have every column.
-        columns = dict.fromkeys(name for _, row in islice(self._rows(), PROBED) for name in row)
+        columns = dict.fromkeys(name for _, row in islice(self._rows(), N_PROBED_ROWS) for name in row)
         if not columns:
-            raise self.without_rows()
+            raise self.no_rows_error()
         return tuple(columns)
 
     def _rows(self) -> Iterator[Located]:
@@ -301,8 +301,8 @@ class JsonSource(Source):
             if not names_of_columns.issuperset(row):
                 name = next(name for name in row if name not in names_of_columns)
                 raise InputError(
-                    f"`paths` must have its columns in the first {PROBED} rows. Got another one at {self.path}, "
-                    f"column {shown(name)}, row {number} (line {line}). Write it in the first row, with null where it "
+                    f"`paths` must have its columns in the first {N_PROBED_ROWS} rows. Got another one at {self.path}, "
+                    f"column {quote(name)}, row {number} (line {line}). Write it in the first row, with null where it "
                     "is empty."
                 )
             for name, cells in columns.items():
@@ -320,8 +320,8 @@ class JsonSource(Source):
         is_wrong = cell in (math.inf, -math.inf) or (isinstance(cell, str) and not is_storable(cell))
         if not isinstance(cell, str | int | float | None) or is_wrong:
             raise InputError(
-                f"`paths` must have text, numbers, true, false or null in its cells. Got {shown(cell)} at {self.path}, "
-                f"column {shown(name)}, row {number} (line {line})."
+                f"`paths` must have text, numbers, true, false or null in its cells. Got {quote(cell)} at {self.path}, "
+                f"column {quote(name)}, row {number} (line {line})."
             )
         is_whole = isinstance(cell, float) and cell.is_integer()
         # NaN, which json writes for a missing value, is no name of an item.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
-from deep._util.checks import AnyVotes, Floats, Labels, Mask, Positions, Texts, Votes, shown
+from deep._util.checks import AnyVotes, Floats, Labels, Mask, Positions, Texts, Votes, quote
 from deep._util.columns import answer_cells, label_cells, score_cells, text_cells, texts, vote_cells
-from deep._util.frames import DATASET, ROLES, SCALES, UNNAMED, Frame, Source, frame_table, rows_under
+from deep._util.frames import DATASET, DEFAULT_DATASET, ROLES, SCALES, Frame, Source, frame_table, table_defaults
 from deep._util.join import (
     KEYS,
     ROWS_AT_ONCE,
@@ -22,16 +22,16 @@ from deep._util.join import (
     all_columns,
     check_keys,
     check_repeated,
+    has_duplicates,
     hash_items,
     number_items,
-    quoted,
+    quoted_names,
     read_answers,
     read_joined,
     read_part,
-    twice,
 )
-from deep._util.names import plain_form, resolve_dataset, short_names
-from deep._util.scales import Scale, scales_of, votes_of
+from deep._util.names import resolve_dataset, short_names, visible_form
+from deep._util.scales import Scale, binary_votes, scales_of
 from deep.datasets._judgments import vote_details
 from deep.datasets._source import ParquetSource, open_table, read_beside
 from deep.exceptions import InputError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # The columns of a table of votes that are no voters.
 VOTE_COLUMNS = ROLES
 # The ending of a file of soft votes, which lies beside the votes of the same run.
-SOFT = ".soft.parquet"
+SOFT_ENDING = ".soft.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +142,12 @@ def read_votes(
     >>> folder.cleanup()
     """
     if dataset is None and isinstance(paths, Frame):
-        dataset = DATASET.get() or UNNAMED
-    with rows_under(dataset) if dataset is not None else nullcontext():
+        dataset = DATASET.get() or DEFAULT_DATASET
+    with table_defaults(dataset) if dataset is not None else nullcontext():
         sources = open_all(paths)
         ignored = _check_ignored(ignore, sources)
         # What `deep ask` wrote of a judge's scale counts, unless another is declared; without a scale it votes.
-        details = vote_details([str(source.path) for source in sources if not str(source.path).endswith(SOFT)])
+        details = vote_details([str(source.path) for source in sources if not str(source.path).endswith(SOFT_ENDING)])
         by_name = {v: str(details[v].get("scale", "binary")) for v in details if v in {*all_columns(sources)} - ignored}
         columns = read_answers(sources, ignored, {**by_name, **(SCALES.get() if scales is None else scales)})
     return VoteMatrix(**columns)
@@ -195,12 +195,12 @@ def read_scores(paths: Tables, *, ignore: Iterable[str] = ()) -> ScoreTable:
 N_IDS = 3
 
 # The end that a column of floats puts behind whole numbers.
-TAIL = re.compile(r"\.0+$")
+ZERO_DECIMALS = re.compile(r"\.0+$")
 
 
 def _loose_form(item: str) -> str:
     """Return an id without what spreadsheets and data frames take or add: zeros before a number, `.0` behind, case."""
-    return TAIL.sub("", plain_form(item)).lstrip("0").casefold()
+    return ZERO_DECIMALS.sub("", visible_form(item)).lstrip("0").casefold()
 
 
 def likely_reason(ids: Texts, known: Texts) -> str:
@@ -213,7 +213,7 @@ def likely_reason(ids: Texts, known: Texts) -> str:
     """
     forms = {_loose_form(item): item for item in known.tolist()}
     result = next((item for item in ids.tolist() if _loose_form(item) in forms), None)
-    return "" if result is None else f" {shown(result)} may be {shown(forms[_loose_form(result)])}."
+    return "" if result is None else f" {quote(result)} may be {quote(forms[_loose_form(result)])}."
 
 
 def matched_rows(votes: VoteMatrix, name: str, other: "ScoreTable | LabelTable") -> tuple[Mask, Positions]:
@@ -242,7 +242,7 @@ def matched_rows(votes: VoteMatrix, name: str, other: "ScoreTable | LabelTable")
 def _first_ids(table: "VoteMatrix | ScoreTable | LabelTable", dataset: str | None) -> str:
     """Return the first ids of a dataset, or else of the first dataset."""
     name = table.datasets[0] if dataset is None else dataset
-    return f"{', '.join(map(shown, table.item_ids[table.datasets == name][:N_IDS]))} of {shown(name)}"
+    return f"{', '.join(map(quote, table.item_ids[table.datasets == name][:N_IDS]))} of {quote(name)}"
 
 
 def join_scores(votes: VoteMatrix, scores: ScoreTable) -> ScoreTable:
@@ -308,7 +308,7 @@ def check_same_labels(labels: Labels, score_labels: Labels, datasets: Texts, ite
         row = int(np.flatnonzero(clash)[0])
         raise InputError(
             f"`label` must be the same in votes and scores. Got {labels[row]} in votes and {score_labels[row]} in "
-            f"scores for item {shown(str(items[row]))} of dataset {shown(str(datasets[row]))}."
+            f"scores for item {quote(str(items[row]))} of dataset {quote(str(datasets[row]))}."
         )
 
 
@@ -350,8 +350,8 @@ def open_all(paths: Tables) -> list[Source]:
     if not places:
         raise InputError("`paths` must name at least one file. Got none.")
     # Soft votes beside votes of another run are refused here, where no caller can forget it.
-    for path in filter(lambda path: str(path).endswith(SOFT), places):
-        read_beside(str(path).removesuffix(SOFT) + ".parquet", "soft")
+    for path in filter(lambda path: str(path).endswith(SOFT_ENDING), places):
+        read_beside(str(path).removesuffix(SOFT_ENDING) + ".parquet", "soft")
     return [open_table(path) for path in places]
 
 
@@ -370,7 +370,7 @@ def _check_ignored(ignore: Iterable[str], sources: list[Source]) -> frozenset[st
         if name in KEYS:
             raise InputError(f"`ignore` must not name dataset or item_id, which every table needs. Got {name!r}.")
         if name not in columns:
-            raise InputError(f"`ignore` must name columns of the files: {quoted(columns)}. Got {name!r}.")
+            raise InputError(f"`ignore` must name columns of the files: {quoted_names(columns)}. Got {name!r}.")
     return ignored
 
 
@@ -427,7 +427,7 @@ class VoteRows:
     @property
     def votes(self) -> Votes:
         """Return the votes, shape (n_examples, n_voters): of a grade or score 1 from the middle of its scale on."""
-        return votes_of(self.answers)
+        return binary_votes(self.answers)
 
 
 def iter_votes(
@@ -533,7 +533,7 @@ def _iter_source(
                 check_same_labels(labels, label_cells(other["label"]), datasets, item_ids)
         hashes.append(hash_items(datasets, item_ids))
         yield VoteRows(datasets, item_ids, labels, np.column_stack(answers))
-    if twice(hashes):  # two items may share a hash, though hardly ever do: whether they are one is looked up
+    if has_duplicates(hashes):  # two items may share a hash, though hardly ever do: whether they are one is looked up
         part = read_part(source, (), frozenset(ROLES[2:]), vote_cells)
         check_repeated(part, number_items([part.dataset], [part.item_id])[0][0])
 
@@ -579,7 +579,7 @@ def as_votes(votes: object, *, scales: Mapping[str, str | Scale] | None = None) 
         return votes
     if isinstance(votes, Frame):
         table = frame_table(votes)
-        dataset = None if "dataset" in table.column_names else UNNAMED
+        dataset = None if "dataset" in table.column_names else DEFAULT_DATASET
         return VoteMatrix.from_frame(table, dataset=dataset, scales=scales)
     if is_paths(votes):
         return read_votes(votes, scales=scales)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deep._util.entry_points import load_part
-from deep._util.files import JsonObject, packaged, whole_file
+from deep._util.files import JsonObject, atomic_file, read_asset
 from deep._util.names import resolve_dataset
 from deep.datasets._examples import Examples
 from deep.exceptions import InputError
@@ -129,7 +129,7 @@ def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
 
 
 # All benchmarks by name, sorted.
-BENCHMARKS = {name: _benchmark(name, entry) for name, entry in packaged("deep.datasets", "benchmarks.toml").items()}
+BENCHMARKS = {name: _benchmark(name, entry) for name, entry in read_asset("deep.datasets", "benchmarks.toml").items()}
 
 
 def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | None]:
@@ -165,7 +165,7 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
 TIMEOUT = 60
 
 
-def homes() -> list[Path]:
+def benchmark_roots() -> list[Path]:
     """Return the folders in which benchmarks are looked for; downloads go to the first.
 
     ``DEEP_DATA_HOME`` where it is set, then the user's cache folder.
@@ -183,13 +183,13 @@ def homes() -> list[Path]:
 
 def find_folder(benchmark: Benchmark) -> Path | None:
     """Return the first folder that holds the files of a benchmark; None where none does."""
-    folders = (home / benchmark.folder for home in homes())
+    folders = (home / benchmark.folder for home in benchmark_roots())
     return next((folder for folder in folders if not benchmark.missing(folder)), None)
 
 
-def what_to_do(benchmark: Benchmark) -> str:
+def how_to_get_files(benchmark: Benchmark) -> str:
     """Return, in a sentence or two, how the files of a benchmark get here."""
-    folder = homes()[0] / benchmark.folder
+    folder = benchmark_roots()[0] / benchmark.folder
     # A file behind a form or a licence has no address: its own instruction comes before any download.
     by_hand = [file for file in benchmark.missing(folder) if file.url is None]
     if by_hand and not benchmark.any_file:
@@ -209,10 +209,10 @@ def require_folder(benchmark: Benchmark) -> Path:
     """
     folder = find_folder(benchmark)
     if folder is None:
-        names = [file.name for file in benchmark.missing(homes()[0] / benchmark.folder)]
+        names = [file.name for file in benchmark.missing(benchmark_roots()[0] / benchmark.folder)]
         raise InputError(
             f"`examples` must name a benchmark whose files are here. Got {benchmark.name!r}, without {names[0]!r}. "
-            f"{what_to_do(benchmark)}"
+            f"{how_to_get_files(benchmark)}"
         )
     return folder
 
@@ -226,10 +226,10 @@ def benchmark_folders(benchmark: Benchmark | None) -> list[Path]:
         No folder has its files; the message says what to do.
     """
     if benchmark is None:
-        return list(homes())
+        return list(benchmark_roots())
     folder = find_folder(benchmark)
     if folder is None:
-        advice = what_to_do(benchmark)
+        advice = how_to_get_files(benchmark)
         raise InputError(f"`name` must be a benchmark whose files are here. Got {benchmark.name!r}. {advice}")
     return [folder]
 
@@ -268,11 +268,11 @@ def fetch_benchmark(benchmark: Benchmark, *, allow_unverified: bool = False, pro
         A file must be got by hand, has no known checksum, cannot be downloaded, or is not what was published.
         A file that came whole before stays; of the one that failed nothing does.
     """
-    folder = homes()[0] / benchmark.folder
+    folder = benchmark_roots()[0] / benchmark.folder
     files = [file for file in benchmark.files if file.url]
     if not files:
         raise InputError(
-            f"`name` must be a benchmark that can be downloaded. Got {benchmark.name!r}. {what_to_do(benchmark)}"
+            f"`name` must be a benchmark that can be downloaded. Got {benchmark.name!r}. {how_to_get_files(benchmark)}"
         )
     unverified = [file for file in files if file.sha256 is None]
     if unverified and not allow_unverified:
@@ -293,7 +293,7 @@ def _download(file: BenchmarkFile, folder: Path, *, progress: bool) -> Path:
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as scratch:
+        with atomic_file(path) as scratch:
             digest = hashlib.sha256()
             with scratch.open("wb") as stream:
                 for piece in _pieces(str(file.url), progress=progress):

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from deep import ensembles
-from deep._util.entry_points import ENSEMBLER, LoadedByName, find_entry_points, is_own, load_class
+from deep._util.entry_points import ENSEMBLER_GROUP, LoadedByName, find_entry_points, is_own_entry, load_class
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ OWN_NAMES = (
     "XGB",
 )
 
-ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER, OWN_NAMES).usable)
+ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER_GROUP, OWN_NAMES).usable)
 """All that can be named: deep's own, and those of guests and other packages, which are tried only where named."""
 
 
@@ -42,7 +42,7 @@ def _load(name: str) -> Any:
 
     if name in OWN_NAMES:
         return getattr(ensembles, name)
-    return load_class(name, ENSEMBLER, BaseEnsembler, OWN_NAMES)
+    return load_class(name, ENSEMBLER_GROUP, BaseEnsembler, OWN_NAMES)
 
 
 ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(OWN_NAMES, _load)
@@ -63,9 +63,9 @@ def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:
 def guest_ensemblers() -> tuple[str, ...]:
     """Return the ensemblers of deep's own guests whose library is installed: each has its row in the main job."""
     result = []
-    for name, entry in find_entry_points(ENSEMBLER, OWN_NAMES).usable.items():
+    for name, entry in find_entry_points(ENSEMBLER_GROUP, OWN_NAMES).usable.items():
         with suppress(InputError):  # a guest that was removed
-            if is_own(entry) and find_spec(ENSEMBLERS[name].library) is not None:
+            if is_own_entry(entry) and find_spec(ENSEMBLERS[name].library) is not None:
                 result.append(name)
     return tuple(result)
 

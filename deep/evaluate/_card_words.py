@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from deep import evaluate  # by the room: few cards have grades, or writers of their texts
-from deep._util.names import dollars, short_names
+from deep._util.names import format_dollars, short_names
 from deep.evaluate._cards import FEWEST_JOINT_ERRORS, JudgeCard, PanelCard, ranked
 from deep.evaluate._measured import DataTable, Measured, in_percent, shown
 from deep.evaluate._verdict import effective_words
@@ -47,7 +47,7 @@ def worth_words(card: PanelCard) -> Iterator[str]:
     coverage = next(each.itself.coverage for each in card.judges if each.judge == worth.best_judge)
     on = f"; on the {in_percent(coverage)} % of items that it votes on" if coverage < 1 else ""
     more = (
-        f" for {dollars(card.cost_per_1000 - own)} more per 1,000 items"
+        f" for {format_dollars(card.cost_per_1000 - own)} more per 1,000 items"
         if card.cost_per_1000 and own is not None
         else ""
     )
@@ -124,7 +124,7 @@ def cost_words(card: PanelCard) -> Iterator[str]:
     else:
         bought = shown(card.effective_votes_a_dollar, ",.0f")
         paid = f"; {bought} effective votes a dollar" if bought else ""
-        yield f"The panel costs {dollars(card.cost_per_1000)} per 1,000 items{paid}."
+        yield f"The panel costs {format_dollars(card.cost_per_1000)} per 1,000 items{paid}."
     if card.drop_first is not None:
         a_dollar = " a dollar" if card.cost_per_1000 else ""
         yield f"Without {short[card.drop_first]} the panel has more effective votes{a_dollar}."
@@ -230,6 +230,6 @@ def _judge_row(each: JudgeCard, *, coin: bool) -> dict[str, str]:
         **rates,
         "adds": shown(other.adds, "+z.4f"),
         "errors alike": shown(other.error_correlation),
-        "$ per 1,000": shown(other.cost_per_1000 or None, dollars),
+        "$ per 1,000": shown(other.cost_per_1000 or None, format_dollars),
         "errors": wrong,
     }

@@ -10,7 +10,7 @@ from scipy import special
 
 from deep import calibration
 from deep._util.checks import Floats, Labels, Mask, Votes, check_choice
-from deep._util.names import dollars
+from deep._util.names import format_dollars
 from deep.datasets import VoterUsage
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value
@@ -205,7 +205,7 @@ class AgainstOthers(Measured):
     kept: bool | None
     votes_without: Annotated[float, TableCell("votes without it")]
     second_sample: Annotated[float, TableCell("2nd sample", "+z.2f")]
-    cost_per_1000: Annotated[float | None, TableCell("$ per 1,000", dollars)]
+    cost_per_1000: Annotated[float | None, TableCell("$ per 1,000", format_dollars)]
     seconds_per_1000: Annotated[float | None, TableCell("seconds per 1,000", ",.1f")]
     tokens_per_1000: Annotated[float | None, TableCell("tokens per 1,000", ",.0f")]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import deep.model
-from deep._util.checks import Floats, Positions, Votes, numbered
+from deep._util.checks import Floats, Positions, Votes, factorize
 from deep._util.names import listed, short_names
+from deep._util.scales import binary_votes as votes_of_answers
 from deep._util.scales import numbers_of_votes
-from deep._util.scales import votes_of as votes_of_answers
 from deep.datasets import Failures, missing_without_reason, worst_failures
 from deep.evaluate._measured import DataTable, IntervalRow, Measured, draw_intervals, in_percent, shown
 from deep.evaluate._target import Target, labels_seen
@@ -224,7 +224,7 @@ def compare_systems(
     >>> [one.system for one in result.systems], result.pairs[0].p_value < 0.01
     (['b', 'a'], True)
     """
-    names, system = numbered(systems)
+    names, system = factorize(systems)
     if len(names) < 2:
         raise InputError(f"`compare` must name two systems or more. Got {', '.join(names) or 'none'}.")
     for name, value in (("level", level), ("tell", tell)):

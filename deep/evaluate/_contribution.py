@@ -7,8 +7,8 @@ from typing import Annotated
 
 import numpy as np
 
-from deep._util.checks import Floats, Mask, Votes, numbered
-from deep._util.odds import DECISION, P_MIN, SLOPE, expit, fit_logistic
+from deep._util.checks import Floats, Mask, Votes, factorize
+from deep._util.odds import DECISION_P, P_MIN, SLOPE_TOLERANCE, expit, fit_logistic
 from deep.calibration import balanced_accuracy, log_loss
 from deep.ensembles import LogisticRegression
 from deep.evaluate._holdout import hold_out
@@ -279,7 +279,7 @@ def outer_worth(
 
 def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, list[VoteMatrix]]]:
     """Yield training rows and what is held out: datasets, each once, or folds of one, whole documents each."""
-    names, codes = numbered(votes.datasets)
+    names, codes = factorize(votes.datasets)
     if len(names) > 1:
         group = grouped(np.arange(len(names)), HELD_OUT)
         for number in range(int(group.max()) + 1):
@@ -288,7 +288,7 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
             yield hold_out(votes, besides[0], besides=besides).train, [votes.rows(codes == code) for code in members]
         return
     # Whole documents, since items of one text are alike.
-    names, codes = numbered(votes.item_ids if votes.document_ids is None else votes.document_ids)
+    names, codes = factorize(votes.item_ids if votes.document_ids is None else votes.document_ids)
     fold = (np.random.default_rng(random_state).permutation(len(names)) % N_FOLDS)[codes]
     for number in range(N_FOLDS):
         train, test = votes.rows(fold != number), votes.rows(fold == number)
@@ -373,7 +373,7 @@ class _FittedPanel:
                 centre=np.zeros(len(self._terms)),
                 penalty=self._penalty,
                 start=None if starts is None else starts[fold],
-                slope=SLOPE,
+                slope=SLOPE_TOLERANCE,
             )
             for fold, (design, n, n1) in enumerate(rows.tables)
         ]
@@ -411,7 +411,7 @@ class _FittedPanel:
 
     def accuracies(self) -> Floats:
         """Return the balanced accuracy on each fold of the fit without it."""
-        decided, share = self._left_out >= DECISION, self._rows.shares
+        decided, share = self._left_out >= DECISION_P, self._rows.shares
         return np.asarray((share[..., 1] * decided + share[..., 0] * ~decided).sum(axis=0) / 2)
 
 

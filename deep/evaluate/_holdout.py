@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import calibration
-from deep._util.checks import Floats, Mask, Texts, check_both_classes, check_choice, check_some_votes, numbered
+from deep._util.checks import Floats, Mask, Texts, check_both_classes, check_choice, check_some_votes, factorize
 from deep._util.names import listed
 from deep.evaluate._measured import Row, json_value
 from deep.exceptions import InputError
@@ -124,7 +124,7 @@ def rows_of_both_classes(votes: VoteMatrix, rows: npt.NDArray[np.bool_]) -> tupl
     left_out : list of str
         Sorted.
     """
-    codes = numbered(votes.datasets)[1]
+    codes = factorize(votes.datasets)[1]
     ones, zeros = (np.bincount(codes[rows & (votes.labels == label)], minlength=codes.max() + 1) for label in (1, 0))
     mask = rows & ((ones > 0) & (zeros > 0))[codes]
     return mask, sorted(set(votes.datasets[rows & ~mask].astype(str)))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, ParamSpec
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.columns import plain_frame
-from deep._util.figures import AMBER, BLUE, GRAY, LIGHT, RED, new_figure
+from deep._util.columns import escape_frame
+from deep._util.figures import AMBER, BLUE, GRAY, RED, TINTS, new_figure
 from deep._util.files import JsonObject
-from deep._util.names import listed, table
+from deep._util.names import format_table, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,7 +243,7 @@ class DataTable:
         while sum(2 + max(map(len, column)) for column in columns) > width and len(columns) > 2:
             hidden.insert(0, columns.pop()[0])
         yield self.caption
-        lines = table(list(zip(*columns, strict=True)), right=len(columns) - 1).split("\n")
+        lines = format_table(list(zip(*columns, strict=True)), right=len(columns) - 1).split("\n")
         yield from (f"  {line}" for line in lines)
         if hidden:
             yield f"  ... and columns that do not fit: {listed(hidden, 12)}"
@@ -301,7 +301,7 @@ def write_table(
     note : str
         A last line of the Markdown text.
     """
-    plain_frame(frame).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+    escape_frame(frame).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
     printed = frame if shown is None else shown
     lines = [f"# {title}", "", *markdown(printed), "", *([note, ""] if note else [])]
     (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
@@ -318,7 +318,7 @@ INK = "#1f2933"
 # The size of the smallest letters in points, of which a page shows 12 pixels.
 MIN_FONT = 9
 
-STATE_COLORS = {"consistent": BLUE, "inconsistent": RED, "undecided": LIGHT[GRAY]}
+STATE_COLORS = {"consistent": BLUE, "inconsistent": RED, "undecided": TINTS[GRAY]}
 
 # The color of a method's row, by what its figures rest on.
 COLORS = {"test": GRAY, "center": AMBER, "train": BLUE, "ours": RED}
@@ -447,7 +447,7 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     side = 2.0 + 0.36 * k
     figure = new_figure(side + 1.0, side)
     axes = figure.subplots()
-    colors = LinearSegmentedColormap.from_list("errors", [LIGHT[BLUE], "#f4f4f2", LIGHT[RED]])
+    colors = LinearSegmentedColormap.from_list("errors", [TINTS[BLUE], "#f4f4f2", TINTS[RED]])
     image = axes.imshow(values, cmap=colors, vmin=-1, vmax=1, interpolation="none")
     figure.colorbar(image, ax=axes, label="correlation of errors", fraction=0.05, ticks=[-1, -0.5, 0, 0.5, 1])
     axes.set_xticks(range(k), ordered, fontsize=MIN_FONT, rotation=90)

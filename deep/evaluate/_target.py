@@ -10,7 +10,7 @@ import deep.model
 from deep import calibration, evaluate
 from deep._util.checks import Floats, check_share
 from deep._util.names import resolve_dataset
-from deep.datasets import FILE, join_labels, read_labels, read_votes, read_writers, table_columns
+from deep.datasets import FILE_AS_WRITER, join_labels, read_labels, read_votes, read_writers, table_columns
 from deep.exceptions import InputError
 from deep.model import Model, Scores, other_columns, row_in_order, scales_of_columns, scores_for
 from deep.records import ABSTAIN, VoteMatrix
@@ -516,7 +516,7 @@ def read_systems(paths: Sequence[str], target: Target, column: str) -> list[str]
         No table has the column, or an item has no system.
     """
     columns = table_columns(paths)
-    if column not in (*columns, FILE):
+    if column not in (*columns, FILE_AS_WRITER):
         raise InputError(
             f"`compare` must be 'file' or a column of the votes. Got {column!r}, not in {columns[:9]}. Add the column "
             "to the table of votes, or give a table a system and `--compare file`."

@@ -14,7 +14,7 @@ from deep import evaluate, model
 from deep._util.checks import Floats, Labels, Mask
 from deep._util.figures import save_figures
 from deep._util.names import listed
-from deep._util.odds import DECISION, at_prior, expit, logit
+from deep._util.odds import DECISION_P, expit, logit, shift_prior
 from deep.calibration import DEFAULT_BINS, balanced_accuracy, expected_calibration_error, log_loss
 from deep.datasets import ScoreTable, join_scores
 from deep.ensembles import BernoulliNB, DawidSkene, LabelModel, LogisticRegression, WeightedMajorityVoting
@@ -33,7 +33,7 @@ from deep.exceptions import InputError
 from deep.experiments.loo import Baseline, TestCells, context_baseline, mean_of, score_held_out, with_scores
 from deep.records import VoteMatrix
 
-ALL = "all"
+ALL_SIZES = "all"
 
 # Draws of training datasets at each number of them.
 DATASET_DRAWS = 20
@@ -100,10 +100,10 @@ def draws_of(panels: Sequence[StudyPanel], sizes: Sequence[int | str], n_draws: 
         names = panel.votes.dataset_names
         for k in sizes:
             rng = np.random.default_rng([random_state, position])
-            n = len(names) - 1 if k == ALL else int(k)
+            n = len(names) - 1 if k == ALL_SIZES else int(k)
             if n > len(names) - 1:
                 continue
-            for i in range(len(names) if k == ALL else n_draws):
+            for i in range(len(names) if k == ALL_SIZES else n_draws):
                 target = names[i % len(names)]
                 others = [name for name in names if name != target]
                 training = tuple(sorted(others[j] for j in rng.permutation(len(others))[:n]))
@@ -231,19 +231,19 @@ def _cell_lines(cell: Row) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name, row in cell["rivals"].items():
         (ba, ba_error), (loss, loss_error) = row["deep_less"]["balanced_accuracy"], row["deep_less"]["log_loss"]
-        less = ["", ""] if name == DEEP else [_shown(100, ba, ba_error, ".1f"), _shown(1, loss, loss_error, ".3f")]
+        less = ["", ""] if name == DEEP else [_as_text(100, ba, ba_error, ".1f"), _as_text(1, loss, loss_error, ".3f")]
         means = f"{100 * row['balanced_accuracy']:.1f} | {100 * row['ece']:.1f} | {row['log_loss']:.3f}"
         yield f"| {f'**{name}**' if name == DEEP else name} | {means} | {less[0]} | {less[1]} |"
     yield ""
     yield f"The 90 % interval of deep's prior covered in {100 * cell['prior_covered']:.0f} % of draws."
 
 
-def _shown(factor: float, mean: float, error: float | None, form: str) -> str:
+def _as_text(factor: float, mean: float, error: float | None, form: str) -> str:
     return f"{factor * mean:+{form}}" + ("" if error is None else f" ± {factor * error:{form}}")
 
 
 # Numbers of target labels given.
-FEW = (5, 10, 20, 50, 100)
+LABEL_COUNTS = (5, 10, 20, 50, 100)
 
 # Label sets that the canary simulates.
 NULL_DRAWS = 500
@@ -296,8 +296,8 @@ def few_labels(
             row[f"{estimate.method}: width"] = estimate.high - estimate.low
         return row
 
-    result: dict[str, Row | None] = dict.fromkeys(map(str, FEW))
-    for n in FEW:
+    result: dict[str, Row | None] = dict.fromkeys(map(str, LABEL_COUNTS))
+    for n in LABEL_COUNTS:
         if 2 * n <= len(y):
             draws = [draw(rng.permutation(len(y))[:n], seed) for seed in range(n_draws)]
             result[str(n)] = {name: mean_of(draws, name) for name in draws[0]}
@@ -476,10 +476,10 @@ def check_sizes(words: Sequence[str]) -> list[int | str]:
     >>> check_sizes(["1", "3", "all"])
     [1, 3, 'all']
     """
-    wrong = [word for word in words if word != ALL and not (word.isdecimal() and int(word) > 0)]
+    wrong = [word for word in words if word != ALL_SIZES and not (word.isdecimal() and int(word) > 0)]
     if wrong:
         raise InputError(f"`few` must be numbers of at least 1, or 'all'. Got {wrong[0]!r}.")
-    return [word if word == ALL else int(word) for word in words]
+    return [word if word == ALL_SIZES else int(word) for word in words]
 
 
 def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
@@ -501,7 +501,7 @@ def measurable(votes: VoteMatrix) -> tuple[VoteMatrix, list[str]]:
 
 
 # The mean prior of the training datasets for every row, which decides nothing.
-CONSTANT = "training prior"
+CONSTANT_RIVAL = "training prior"
 
 
 PAPER_ENSEMBLERS = ("GradientBoosting", "LogisticRegression", "RandomForest")
@@ -530,16 +530,16 @@ def learned_rivals(split: HoldOut, scores: ScoreTable | None, random_state: int)
     rows, w = model.LabeledRows.of(train), row_weights(train)
 
     def at_mean(name: str, uniform: Floats) -> Baseline:
-        return Baseline(name, "other", uniform >= DECISION, p=at_prior(uniform, prior))
+        return Baseline(name, "other", uniform >= DECISION_P, p=shift_prior(uniform, prior))
 
     def as_given(name: str, p: Floats) -> Baseline:
-        return Baseline(name, "other", p >= DECISION, p=p)
+        return Baseline(name, "other", p >= DECISION_P, p=p)
 
-    yield Baseline(CONSTANT, "other", np.ones(len(test), dtype=bool), p=np.full(len(test), prior))
+    yield Baseline(CONSTANT_RIVAL, "other", np.ones(len(test), dtype=bool), p=np.full(len(test), prior))
     yield at_mean("best judge", expit(model.fit_best_judge(rows).log_odds(test)))
     # A majority decides by itself; labels only give it a probability.
     ones = (test == 1).sum(axis=1) - (test == 0).sum(axis=1)
-    yield Baseline("majority", "other", ones >= 0, p=at_prior(expit(model.fit_majority(rows).log_odds(test)), prior))
+    yield Baseline("majority", "other", ones >= 0, p=shift_prior(expit(model.fit_majority(rows).log_odds(test)), prior))
     for name, ensembler in (
         ("weighted majority", WeightedMajorityVoting()),
         ("naive Bayes", BernoulliNB()),

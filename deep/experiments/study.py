@@ -11,7 +11,7 @@ import pandas as pd
 from deep import asking
 from deep._util.checks import check_choice
 from deep._util.figures import AMBER, BLUE, RED, new_figure, save_figures
-from deep._util.files import JsonObject, packaged, write_results
+from deep._util.files import JsonObject, read_asset, write_results
 from deep.console import ask_options, endpoint_of, live_progress, print_result, study_lines
 from deep.evaluate import DatasetVerdict, markdown, write_table
 from deep.exceptions import StoppedError
@@ -185,7 +185,7 @@ def printed_tables(paper: str) -> tuple[PrintedTable, ...]:
     ["the paper's", 'CogniDet 8B', '70.3', '64.4', '73.8']
     """
     study = check_choice(paper, ("cognibench", "probe"), "paper")
-    data = packaged(f"deep.experiments.{study}", "printed_tables.json")
+    data = read_asset(f"deep.experiments.{study}", "printed_tables.json")
     return tuple(
         PrintedTable(
             name, f"Printed: {data['source']}, {table['place']}", pd.DataFrame(table["rows"], columns=table["columns"])
@@ -228,7 +228,7 @@ def printed_text(paper: str, names: Collection[str]) -> list[str]:
 
 
 def ask_programs(
-    args: argparse.Namespace, programs: "Callable[[], Iterable[asking.Entry]]"
+    args: argparse.Namespace, programs: "Callable[[], Iterable[asking.ProgramEntry]]"
 ) -> "dict[asking.ProgramId, Any]":
     """Run programs to their end as the options of `CALL_TOPICS` say, and return the value of each.
 

@@ -18,10 +18,10 @@ from deep._util.checks import (
     check_labels,
     check_sample_weight,
     check_votes,
+    factorize,
     is_votes,
-    numbered,
 )
-from deep._util.scales import votes_of
+from deep._util.scales import binary_votes
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
@@ -94,7 +94,7 @@ class Cells:
         matrix = check_votes(votes, name="votes")
         y = check_labels(labels, len(matrix), name="labels")
         raw = np.asarray(groups)
-        names, codes = numbered(raw) if raw.dtype == object else np.unique(raw, return_inverse=True)
+        names, codes = factorize(raw) if raw.dtype == object else np.unique(raw, return_inverse=True)
         check_consistent_length(codes, len(matrix), "groups")
         patterns, row_pattern = distinct_patterns(matrix)
         shape = (len(patterns), len(names), 2)
@@ -432,7 +432,7 @@ class Rows:
             evidence = np.empty((len(votes), 0))
         else:
             answers = np.asarray(X, dtype=np.float64)
-            votes, evidence = votes_of(answers), answer_map(answers)
+            votes, evidence = binary_votes(answers), answer_map(answers)
         return Rows(votes, evidence, check_sample_weight(sample_weight, len(votes)))
 
     @property

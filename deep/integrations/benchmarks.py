@@ -16,7 +16,7 @@ from deep.exceptions import InputError
 from deep.records import Example
 
 # Bytes of a document.
-LARGEST = 1 << 30
+MAX_DOCUMENT_BYTES = 1 << 30
 
 
 def rows_of(path: Path, columns: Collection[str], ending: str | None = None) -> Iterator[FileRow]:
@@ -46,7 +46,7 @@ def read_document(path: Path) -> Any:
         It is not UTF-8, not JSON, or cannot be read.
     """
     try:
-        return json.loads(read_bytes(path, "examples", LARGEST).decode("utf-8-sig"))
+        return json.loads(read_bytes(path, "examples", MAX_DOCUMENT_BYTES).decode("utf-8-sig"))
     except InputError:
         raise
     except OSError as error:
@@ -58,14 +58,14 @@ def read_document(path: Path) -> Any:
     raise InputError(f"`examples` must be JSON. Got {str(path)!r}: {reason}. Download the file again.")
 
 
-NAMES = ("aggre_fact_sota.csv", "aggre_fact_final.csv")
+AGGREFACT_FILES = ("aggre_fact_sota.csv", "aggre_fact_final.csv")
 AGGREFACT_COLUMNS = ("dataset", "origin", "id", "doc", "summary", "model_name", "label", "cut")
 STATE_OF_THE_ART = {"BART", "Pegasus", "PegasusDynamic", "T5"}
 
 
 def read_aggrefact(folder: Path, *, origin: str, name: str) -> Iterator[Example]:
     """Yield the test summaries of one origin by state-of-the-art models, in the order of the file."""
-    path = next(folder / file for file in NAMES if (folder / file).is_file())
+    path = next(folder / file for file in AGGREFACT_FILES if (folder / file).is_file())
     counts: Counter[str] = Counter()
     for row in rows_of(path, AGGREFACT_COLUMNS):
         if (row["origin"], row["cut"]) == (origin, "test") and row["model_name"] in STATE_OF_THE_ART:
@@ -216,8 +216,8 @@ def read_fect(folder: Path) -> Iterator[Example]:
 
 
 HALUEVAL_FILE = "summarization_data.json"
-SIZE = 3000
-SEED = 0
+HALUEVAL_SAMPLE_SIZE = 3000
+HALUEVAL_SEED = 0
 HALUEVAL_LABELS = {"hallucinated_summary": 0, "right_summary": 1}
 
 
@@ -227,7 +227,7 @@ def read_halueval(folder: Path) -> Iterator[Example]:
     The documents are put into the order of SHA-256 of ``{seed}:{number}``; of the first 1,500 the right summary is
     taken, of the next 1,500 the hallucinated one. So no document comes twice, and the sample is the same everywhere.
     """
-    kinds = _chosen(sum(1 for _ in _rows(folder)))
+    kinds = _sampled_summaries(sum(1 for _ in _rows(folder)))
     for number, row in enumerate(_rows(folder), start=1):
         kind = kinds.get(number)
         if kind is not None:
@@ -241,10 +241,10 @@ def _rows(folder: Path) -> Iterator[FileRow]:
     return rows_of(folder / HALUEVAL_FILE, ("document", *HALUEVAL_LABELS), ".jsonl")
 
 
-def _chosen(n: int) -> dict[int, str]:
+def _sampled_summaries(n: int) -> dict[int, str]:
     """Return which summary to take of which of `n` documents, counted from 1."""
-    half = min(SIZE, n) // 2
-    order = sorted(range(1, n + 1), key=lambda number: sha256(f"{SEED}:{number}".encode()).digest())
+    half = min(HALUEVAL_SAMPLE_SIZE, n) // 2
+    order = sorted(range(1, n + 1), key=lambda number: sha256(f"{HALUEVAL_SEED}:{number}".encode()).digest())
     right, hallucinated = order[:half], order[half : 2 * half]
     return dict.fromkeys(right, "right_summary") | dict.fromkeys(hallucinated, "hallucinated_summary")
 
@@ -286,7 +286,7 @@ def _reference(row: FileRow) -> str:
     return str(info["passages"]) if "passages" in info else json.dumps(info, ensure_ascii=False)
 
 
-TABLE = "texts.csv.gz"
+SUMMEDITS_TABLE = "texts.csv.gz"
 
 
 def read_summedits(folder: Path) -> Iterator[Example]:
@@ -305,7 +305,7 @@ def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
             domain = path.stem.removeprefix("summedits_")
             yield domain, str(row["id"]), row["doc"], row["summary"], int(row["label"])
     if not published:
-        for row in rows_of(folder / TABLE, ("item_id", "document", "claim", "label")):
+        for row in rows_of(folder / SUMMEDITS_TABLE, ("item_id", "document", "claim", "label")):
             domain, identifier = row["item_id"].split("|", 1)
             yield domain, identifier, row["document"], row["claim"], int(row["label"])
 
@@ -322,7 +322,7 @@ def read_tofueval(folder: Path, *, part: str, main_only: bool = False) -> Iterat
     for key, sentences in groupby(rows, key=lambda row: tuple(row[name] for name in COLUMNS[:4])):
         document, _, topic, model = key
         if not main_only or topics[topic] == "main":
-            claim, label = _merged(list(sentences))
+            claim, label = _merge_sentences(list(sentences))
             yield Example(
                 source=sources.get(document, ""),
                 claim=claim,
@@ -333,7 +333,7 @@ def read_tofueval(folder: Path, *, part: str, main_only: bool = False) -> Iterat
             )
 
 
-def _merged(sentences: list[FileRow]) -> tuple[str, int]:
+def _merge_sentences(sentences: list[FileRow]) -> tuple[str, int]:
     ordered = sorted(sentences, key=lambda row: int(row["sent_idx"]))
     consistent = all({"yes": True, "no": False}[row["sent_label"]] for row in ordered)
     return " ".join(row["summ_sent"].strip() for row in ordered), int(consistent)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep import console
-from deep._util.files import MARKER
+from deep._util.files import RESULTS
 from deep._util.names import listed
 from deep._util.options import option
 from deep.exceptions import DeepError, ExitStatus
@@ -40,16 +40,16 @@ FEW_LABELS = 20
 FEW_ITEMS = 30
 
 # Ids that a spreadsheet has made of others: a rounded number, a date, an error.
-SPREADSHEET = re.compile(
+SPREADSHEET_ID = re.compile(
     r"\d(\.\d+)?[Ee]\+\d+|\d{1,2}-(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|#(NAME\?|REF!|N/A)"
 )
 
 
 # `deep fit` leaves out a judge that fails on more of a dataset.
-USUAL = 0.05
+USUAL_RATE = 0.05
 
 # Names of columns that may be people's, whose answers are labels and no votes.
-PEOPLE = re.compile(r"human|expert|annotator|crowd|turker|gold", re.IGNORECASE)
+PEOPLE_PATTERN = re.compile(r"human|expert|annotator|crowd|turker|gold", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _lines(findings: Sequence[Finding], commands: Sequence[str]) -> Iterator[str
 def examine(path: Path) -> Finding:
     """Return the kind of a file: deep's own kinds first, then those of other tools."""
     if path.is_dir():
-        if (path / MARKER).exists():
+        if (path / RESULTS).exists():
             return Finding(path, "run", ["the results of a run of deep"])
         return Finding(path, "folder", ["a folder: give the files in it"])
     if path.name.endswith(".soft.parquet"):
@@ -221,9 +221,9 @@ def _own_table(path: Path) -> Finding | None:
 
 def _labels(path: Path) -> Finding:
     from deep import datasets
-    from deep._util.frames import rows_under
+    from deep._util.frames import table_defaults
 
-    with rows_under(None if "dataset" in datasets.table_columns(path) else path.name.partition(".")[0]):
+    with table_defaults(None if "dataset" in datasets.table_columns(path) else path.name.partition(".")[0]):
         table = datasets.read_labels(path)
     result = Finding(path, "labels", [f"{len(table.labels):,} labels"], content=table)
     _describe_rows(result, table.labels, table.datasets, table.item_ids)
@@ -326,7 +326,7 @@ def _describe_judges(finding: Finding, votes: "VoteMatrix") -> None:
                 f"{name} equals the label on every item: if it is the label, leave it out (--ignore)"
             )
             finding.ignore.append(name)
-    people = [name for name in votes.voter_names if PEOPLE.search(name)]
+    people = [name for name in votes.voter_names if PEOPLE_PATTERN.search(name)]
     if people and len(people) < len(votes.voter_names):
         finding.careful.append(f"named like people, not judges: {listed(people)}. Use --label NAME or --ignore NAME")
 
@@ -337,7 +337,7 @@ def _describe_failures(finding: Finding, failures: "Sequence[Failures]", n_judge
 
     worst = worst_failures(failures)
     often = [
-        f"{name} ({console.percent(one.rate)} of {one.dataset})" for name, one in worst.items() if one.rate > USUAL
+        f"{name} ({console.percent(one.rate)} of {one.dataset})" for name, one in worst.items() if one.rate > USUAL_RATE
     ]
     if often:
         finding.careful.append(f"no usable answer from {listed(often)}: the remaining items may not be representative")
@@ -352,7 +352,7 @@ def _describe_examples(finding: Finding, examples: "Sequence[Example]") -> None:
 
 def _describe_rows(finding: Finding, labels: Iterable[int], names: Iterable[str], ids: Iterable[str]) -> None:
     """Say which ids look changed, how many labels there are of each class, and what they do not allow."""
-    changed = [str(name) for name in ids if SPREADSHEET.fullmatch(str(name))]
+    changed = [str(name) for name in ids if SPREADSHEET_ID.fullmatch(str(name))]
     if changed:
         finding.careful.append(
             f"{len(changed):,} ids may have been changed by a spreadsheet ({listed(changed, 3)}). They match no "

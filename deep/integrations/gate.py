@@ -12,18 +12,18 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from deep import __version__, console, datasets, evaluate, model
 from deep._util.figures import BLUE, RED, save_figure
-from deep._util.files import read_bytes, whole_files
+from deep._util.files import atomic_files, read_bytes
 from deep.exceptions import DeepError, ExitStatus, InputError, printable
 from deep.model import VoteRates
 from deep.records import VoteMatrix
 
 # The file of all runs, and how many of them the chart shows.
-HISTORY, SHOWN = "history.jsonl", 30
+HISTORY_FILE, MAX_RUNS_SHOWN = "history.jsonl", 30
 
 PASSED, FAILED, BROKEN, SKIPPED = "passed", "failed", "error", "skipped"
-TAGS = {FAILED: "failure", BROKEN: "error", SKIPPED: "skipped"}
+JUNIT_TAGS = {FAILED: "failure", BROKEN: "error", SKIPPED: "skipped"}
 
-CHANGED = "its prompt, settings or LLM changed, so P may be wrong. Fit again, or use the judges of the fit"
+CHANGED_JUDGE_REMEDY = "its prompt, settings or LLM changed, so P may be wrong. Fit again, or use the judges of the fit"
 
 
 class GateCase(NamedTuple):
@@ -135,7 +135,7 @@ def gate_cases(
     report = evaluate.drift_report(fitted, votes, failures, alpha=spent, reference=reference)
     for judge in fitted.voter_names:
         now = report.other_version_or_model.get(judge, judge)
-        text = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED}."
+        text = "" if now == judge else f"{judge} was fitted and {now} has voted: {CHANGED_JUDGE_REMEDY}."
         if bound is not None and judge not in bound:
             text = f"{judge} is not a judge of this gate ({', '.join(bound)}). Name a new folder for it."
         yield GateCase("versions", judge, FAILED if text else PASSED, text)
@@ -148,7 +148,7 @@ def gate_cases(
         else:
             yield GateCase("answers", judge)
     reasons: dict[str, list[str]] = {row.judge: [] for row in report.statistics}
-    for judge, text in _moved(fitted, votes, report, history, reference, alpha):
+    for judge, text in _judges_that_drifted(fitted, votes, report, history, reference, alpha):
         reasons.setdefault(judge, []).append(text)
     for judge, text in ((judge, "; ".join(rows)) for judge, rows in reasons.items()):
         if report.is_training:
@@ -158,7 +158,7 @@ def gate_cases(
     yield _of_labels(fitted, target, spent, comparable=not report.other_version_or_model)
 
 
-def _moved(
+def _judges_that_drifted(
     fitted: "model.Model",
     votes: VoteMatrix,
     report: "evaluate.DriftReport",
@@ -256,7 +256,7 @@ def read_history(folder: Path) -> list[GateRun]:
     InputError
         The folder holds other files and no history, or its history cannot be read.
     """
-    path = folder / HISTORY
+    path = folder / HISTORY_FILE
     if not path.exists():
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(
@@ -286,7 +286,7 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
         All runs, the last of which is new.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / HISTORY
+    path = folder / HISTORY_FILE
     # An editor may have taken the end of the last line away.
     torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
     with path.open("a", encoding="utf-8", newline="\n") as file:
@@ -294,12 +294,12 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
         file.flush()
         os.fsync(file.fileno())
     texts = {"junit.xml": junit(history[-1]), "summary.md": summary(history)}
-    with whole_files({name: folder / name for name in texts}) as partial:
+    with atomic_files({name: folder / name for name in texts}) as partial:
         for name, text in texts.items():
             partial[name].write_text(text, encoding="utf-8")
     rows = [
         evaluate.IntervalRow(f"{run.time} {_outcome(run)}", share, bounds, BLUE if run.passed else RED)
-        for run in reversed(history[-SHOWN:])
+        for run in reversed(history[-MAX_RUNS_SHOWN:])
         for share, *bounds in [run.share or [float("nan")] * 3]
     ]
     figure = evaluate.draw_intervals(rows, xlabel="share of consistent items, with its 90 % interval", title="History")
@@ -309,7 +309,7 @@ def write_gate(folder: Path, history: Sequence[GateRun]) -> None:
 def junit(run: GateRun) -> str:
     """Return a run as JUnit XML."""
     cases = [GateCase(*map(printable, case)) for case in run.cases]
-    counts = {name: sum(case.outcome == outcome for case in cases) for name, outcome in COUNTED.items()}
+    counts = {name: sum(case.outcome == outcome for case in cases) for name, outcome in JUNIT_COUNTS.items()}
     attributes = {"name": "deep check", "tests": str(len(cases)), "timestamp": run.time.removesuffix("+00:00")}
     suites = Element("testsuites")
     suite = SubElement(suites, "testsuite", attributes | {name: str(count) for name, count in counts.items()})
@@ -319,12 +319,12 @@ def junit(run: GateRun) -> str:
     for case in cases:
         element = SubElement(suite, "testcase", {"classname": f"deep.check.{case.group}", "name": case.name})
         if case.outcome != PASSED:
-            SubElement(element, TAGS[case.outcome], {"message": case.says})
+            SubElement(element, JUNIT_TAGS[case.outcome], {"message": case.says})
     indent(suites)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suites, encoding="unicode")}\n'
 
 
-COUNTED = {"failures": FAILED, "errors": BROKEN, "skipped": SKIPPED}
+JUNIT_COUNTS = {"failures": FAILED, "errors": BROKEN, "skipped": SKIPPED}
 
 
 def summary(history: Sequence[GateRun]) -> str:
@@ -334,7 +334,7 @@ def summary(history: Sequence[GateRun]) -> str:
     rows.sort(key=lambda row: row["outcome"] == PASSED)
     runs = [
         {"run": each.time, "outcome": _outcome(each), "items": f"{each.n:,}", "consistent": _share(each)}
-        for each in reversed(history[-SHOWN:])
+        for each in reversed(history[-MAX_RUNS_SHOWN:])
     ]
     head = f"# deep check: {_outcome(run)}"
     about = f"{run.n:,} items, {len(run.judges)} judges, model `{run.model[:12]}`, deep {run.deep}, {run.time}."
@@ -361,4 +361,4 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 def _lines(run: GateRun, folder: Path) -> Iterator[str]:
     yield f"gate: {_outcome(run)}, {len(run.cases)} tests on {run.n:,} items"
     yield from (f"  {case[2]}: {case[0]}, {case[1]}. {case[3]}" for case in run.cases if case[2] != PASSED)
-    yield f"{folder}: junit.xml, summary.md, {HISTORY}, history.svg"
+    yield f"{folder}: junit.xml, summary.md, {HISTORY_FILE}, history.svg"

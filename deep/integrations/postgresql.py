@@ -18,13 +18,13 @@ _SILENT = logging.NullHandler()
 LOCK_CLASS = 0x64656570
 
 # The states of a transaction that the server has undone to let another one pass.
-DEADLOCK, CONFLICT = "40P01", "40001"
+DEADLOCK, CONFLICT_CODES = "40P01", "40001"
 
 # How often a transaction that the database has undone is tried again.
-UNDONE = 50
+MAX_UNDONE_TRIES = 50
 
 # Seconds for which a server that was lost is waited for; answers that come meanwhile are kept in memory.
-PATIENCE = 60.0
+RECONNECT_SECONDS = 60.0
 
 
 class PostgresqlDatabase(Database):
@@ -123,7 +123,7 @@ class PostgresqlDatabase(Database):
         Raises
         ------
         SQLAlchemyError
-            The connection was lost, and there is no other one for `PATIENCE` seconds.
+            The connection was lost, and there is no other one for `RECONNECT_SECONDS` seconds.
         """
         if self._run is not None and _is_lost(connection, failure):
             return self._connect_again(connection, self._run, failure)
@@ -134,7 +134,7 @@ class PostgresqlDatabase(Database):
 
     def _connect_again(self, lost: sa.Connection, run: int, failure: Exception) -> sa.Connection:
         """Return another connection to a server that may be starting again, with this run's lock where it is free."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + RECONNECT_SECONDS
         with suppress(Exception):
             lost.invalidate()
         while True:
@@ -146,7 +146,7 @@ class PostgresqlDatabase(Database):
                     )
             except SQLAlchemyError:
                 if time.monotonic() > end:
-                    why = f"{one_line(failure)}, and no other connection within {PATIENCE:g} s"
+                    why = f"{one_line(failure)}, and no other connection within {RECONNECT_SECONDS:g} s"
                     raise SQLAlchemyError(why) from None
                 time.sleep(0.2)
             else:
@@ -183,7 +183,7 @@ class SharedWriter(Writer):
         return result
 
     def _try(self, works: list[Work]) -> object:
-        for _ in range(UNDONE):
+        for _ in range(MAX_UNDONE_TRIES):
             try:
                 return self._execute(self._still_due(works))
             except Exception as failure:
@@ -194,7 +194,7 @@ class SharedWriter(Writer):
                     self._connection = self._opened = connection
                     # Whether it was committed before the connection was lost is not known.
                     self._replaced = self._repeating = True
-                    self.full = self._full(failure)
+                    self.full = self._full_error(failure)
                 self._together = False
         return self._execute(self._still_due(works))
 
@@ -234,4 +234,4 @@ def _is_lost(connection: sa.Connection, failure: Exception) -> bool:
 def _is_undone(failure: DBAPIError) -> bool:
     """Return whether the server may do at a second try what it has undone, or the driver does not say why it was."""
     aborted = type(failure.orig).__name__ == "PipelineAborted"
-    return aborted or getattr(failure.orig, "sqlstate", None) in (DEADLOCK, CONFLICT)
+    return aborted or getattr(failure.orig, "sqlstate", None) in (DEADLOCK, CONFLICT_CODES)

@@ -15,7 +15,7 @@ from deep.ensembles import LabelModel
 from deep.exceptions import InputError, needs_extra
 
 # How many learning rates are tried, each a tenth of the one before.
-RATES = 4
+N_LEARNING_RATES = 4
 
 
 @dataclass(eq=False, repr=False)
@@ -70,7 +70,7 @@ class SnorkelLabelModel(LabelModel):
         check_above(self.lr, 0, "lr")
 
     def _mu(self, X: Votes, w: Floats) -> Floats:
-        rates = [self.lr / 10**step for step in range(RATES)]
+        rates = [self.lr / 10**step for step in range(N_LEARNING_RATES)]
         descents = (self._descend(X, w, rate) for rate in rates)
         mu = next((result for result in descents if np.isfinite(result).all()), None)
         if mu is None:
@@ -82,7 +82,7 @@ class SnorkelLabelModel(LabelModel):
 
     def _descend(self, X: Votes, w: Floats, rate: float) -> Floats:
         """Return snorkel's mu, shape (2 * n_voters, 2), or NaN where its loss is."""
-        with needs_extra("snorkel", what="`ensembler` 'snorkel-labelmodel'"), _guarded():
+        with needs_extra("snorkel", what="`ensembler` 'snorkel-labelmodel'"), _random_state_kept():
             model = _weighted_model()(cardinality=2, verbose=False)
             model.row_weights = w
             try:
@@ -122,7 +122,7 @@ def _weighted_model() -> Any:
 
 
 @contextlib.contextmanager
-def _guarded() -> Iterator[None]:
+def _random_state_kept() -> Iterator[None]:
     """Leave the global generators as they were: snorkel seeds them, and draws from numpy's as it is imported."""
     python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:

@@ -28,9 +28,9 @@ from ._history import Answer as Answer
 from ._history import History as History
 from ._history import ReportRow as ReportRow
 from ._history import TranscriptMessage as TranscriptMessage
-from ._ledger import EXPORTS as EXPORTS
-from ._ledger import MAKING as MAKING
-from ._ledger import NOBODY as NOBODY
+from ._ledger import EXPORT_STATES as EXPORT_STATES
+from ._ledger import NO_OWNER as NO_OWNER
+from ._ledger import UNFINISHED_STATES as UNFINISHED_STATES
 from ._ledger import Job as Job
 from ._ledger import Ledger as Ledger
 from ._ledger import known_requests as known_requests
@@ -66,5 +66,5 @@ from ._spending import with_longer_limit as with_longer_limit
 from ._spending import worst_case as worst_case
 from ._writer import PendingWork as PendingWork
 from ._writer import Work as Work
+from ._writer import WriteFuture as WriteFuture
 from ._writer import Writer as Writer
-from ._writer import Written as Written

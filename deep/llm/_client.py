@@ -22,7 +22,7 @@ from typing import Any, cast
 import httpx2
 
 from deep.exceptions import InputError, printable
-from deep.llm._errors import CallError, ErrorKind, own_words, says_too_long
+from deep.llm._errors import CallError, ErrorKind, says_too_long, unquoted_words
 from deep.llm._messages import received_reply
 from deep.llm._providers import Redactor, is_loopback, secret_segments
 
@@ -86,7 +86,7 @@ class Client:
         self.redact = Redactor(api_key, *secret_segments(base_url))
         # A connection for each request in flight: one that waits for a connection uses up its own time-out.
         limits = httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
-        context, self._link = _ssl_context(), Link()
+        context, self._link = _ssl_context(), EndpointConnections()
         options: dict[str, Any] = {"limits": limits, "verify": context}
         connecting = httpx2.Timeout(None, connect=min(timeout, CONNECT_SECONDS))  # all else is timed by `send`
         try:
@@ -209,7 +209,7 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
     cause = error.__cause__ or error
     message = redact.line(f"{type(cause).__name__}: {cause}")
     # First of all: a lack of this machine looks like a server that cannot be reached.
-    lack = _lack(error)
+    lack = _local_limit(error)
     if lack is not None:
         return CallError("unsent", lack, reached=False)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
@@ -221,17 +221,17 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
     return CallError("dropped", message)
 
 
-_LACKS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_LOCAL_LIMIT_ERRNOS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-def _lack(error: BaseException | None) -> str | None:
+def _local_limit(error: BaseException | None) -> str | None:
     """Return the lack of this machine that lies beneath an error, where it is one; no server is to blame then."""
     if error is None:
         return None
-    if isinstance(error, OSError) and error.errno in _LACKS:
+    if isinstance(error, OSError) and error.errno in _LOCAL_LIMIT_ERRNOS:
         return os.strerror(error.errno)
     beneath = error.exceptions if isinstance(error, BaseExceptionGroup) else (error.__cause__ or error.__context__,)
-    return next((lack for part in beneath if (lack := _lack(part)) is not None), None)
+    return next((lack for part in beneath if (lack := _local_limit(part)) is not None), None)
 
 
 def reply_error(
@@ -261,7 +261,7 @@ def reply_error(
     message = printable(" ".join(str(detail.get("message") or body or f"HTTP {status}").split())[:300])
     parameter = detail.get("param")
     return CallError(
-        _kind(status or 0, detail, own_words(message, request), request),
+        _kind(status or 0, detail, unquoted_words(message, request), request),
         message,
         status=status,
         retry_after=retry_after,
@@ -318,7 +318,7 @@ def _kind(status: int, detail: Mapping[str, object], message: str, request: str)
     if code == "content_filter":
         return "refused"
     # Texts may speak of other models: the message must name the one that was asked.
-    model = own_words(str(json.loads(request)["model"]).rpartition("/")[2], "") if request else ""
+    model = unquoted_words(str(json.loads(request)["model"]).rpartition("/")[2], "") if request else ""
     lacks_model = _NO_MODEL.search(message) and model in message
     if status == 404 or code == "model_not_found" or lacks_model:
         return "no_model"
@@ -348,7 +348,7 @@ LARGEST_REPLY = 8 << 20
 LARGEST_ERROR = 1 << 16
 
 # Replies of up to this many bytes are read side by side; larger ones wait for each other.
-SMALL = 1 << 18
+SMALL_REPLY = 1 << 18
 
 # This many larger replies are in memory at a time, however many requests are in flight.
 LARGE_AT_ONCE = 2
@@ -360,7 +360,7 @@ PROBE_SECONDS = 0.1
 
 
 @dataclass(eq=False)
-class Link:
+class EndpointConnections:
     """The state that all connections to an endpoint share.
 
     Parameters
@@ -389,7 +389,7 @@ class BoundedClient(httpx2.AsyncClient):
         As of an ``httpx2.AsyncClient``.
     """
 
-    def __init__(self, link: Link, **options: Any) -> None:
+    def __init__(self, link: EndpointConnections, **options: Any) -> None:
         super().__init__(**options)
         self._link = link
 
@@ -418,7 +418,7 @@ class BoundedClient(httpx2.AsyncClient):
             if is_spent and self._link.probe is None:
                 self._link.probe = asyncio.create_task(self._probe(response, content))
             else:
-                await _end(response, keep=is_spent and self._link.keeps)
+                await _release_connection(response, keep=is_spent and self._link.keeps)
         kind = response.headers.get("content-type", "").partition(";")[0]
         others = [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
         headers = [*others, ("content-type", kind)]  # without a character set: that of JSON is known
@@ -432,7 +432,7 @@ class BoundedClient(httpx2.AsyncClient):
             await asyncio.sleep(PROBE_SECONDS)
             self._link.keeps = _is_spent(response, content)
         finally:
-            await _end(response, keep=self._link.keeps)
+            await _release_connection(response, keep=self._link.keeps)
 
     async def _read(self, response: httpx2.Response) -> bytes:
         """Return the body as UTF-8; that of an error may be cut."""
@@ -440,7 +440,7 @@ class BoundedClient(httpx2.AsyncClient):
         most = LARGEST_REPLY if response.is_success else LARGEST_ERROR
         async with AsyncExitStack() as turn:
             async for part in _inflated(response):
-                if size <= SMALL < size + len(part):
+                if size <= SMALL_REPLY < size + len(part):
                     await turn.enter_async_context(self._link.large)
                 parts.append(part)
                 size += len(part)
@@ -458,7 +458,7 @@ LARGEST_KEPT = 1 << 15
 _TO_STATE = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
 
 
-async def _end(response: httpx2.Response, *, keep: bool) -> None:
+async def _release_connection(response: httpx2.Response, *, keep: bool) -> None:
     """Give a connection back, or close it."""
     network = response.extensions.get("network_stream")
     if not keep and network is not None:
@@ -503,7 +503,7 @@ def _encoding(response: httpx2.Response) -> str:
 
 
 async def _inflated(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the body of a reply, decompressed in pieces of at most `SMALL` bytes, so that no bomb holds more."""
+    """Yield the body of a reply, decompressed in pieces of at most `SMALL_REPLY` bytes, so that no bomb holds more."""
     window, inflate = ENCODINGS.get(_encoding(response), 0), None
     # Not `aiter_raw`, which gives the connection back at once.
     async for raw in cast("httpx2.AsyncByteStream", response.stream):
@@ -516,7 +516,7 @@ async def _inflated(response: httpx2.Response) -> AsyncIterator[bytes]:
             inflate = zlib.decompressobj(-window if without_header else window)
         while raw and not inflate.eof:
             try:
-                yield inflate.decompress(raw, SMALL)
+                yield inflate.decompress(raw, SMALL_REPLY)
             except zlib.error as error:
                 raise httpx2.DecodingError(str(error)) from None
             raw = inflate.unconsumed_tail

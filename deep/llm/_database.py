@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from deep._util import sqlite_log
 from deep._util.entry_points import load_part
-from deep._util.sqlite_log import log_of
+from deep._util.sqlite_log import wal_path
 from deep.exceptions import DeepError, InputError
 from deep.llm import schema
 from deep.llm._errors import LedgerError
@@ -138,7 +138,7 @@ def engine_for(target: str, *, create: bool, database: Database | None = None) -
                 _check_tables(connection, name, create=create)
             if not create:
                 if sqlite_log.has_foreign_log(target):
-                    sqlite_log.tell(f"{log_of(target)} does not belong to {target}, which is read without it.")
+                    sqlite_log.note_once(f"{wal_path(target)} does not belong to {target}, which is read without it.")
                 return engine
         engine = database.engine()
         with engine.begin() as connection:
@@ -156,7 +156,7 @@ def engine_for(target: str, *, create: bool, database: Database | None = None) -
 
 def _url_to_read(target: str) -> sa.URL:
     """Return the URL by which a file is read and nothing beside it is removed, without a -wal that is not its own."""
-    has_log, frozen, foreign = log_of(target).exists(), is_read_only(target), sqlite_log.has_foreign_log(target)
+    has_log, frozen, foreign = wal_path(target).exists(), is_read_only(target), sqlite_log.has_foreign_log(target)
     # The last connection that may write would move the -wal into the file.
     query = {"mode": "ro" if has_log or frozen else "rw", "uri": "true"}
     if foreign or (frozen and not has_log):  # SQLite must be told that it needs to make none
@@ -182,7 +182,7 @@ def driver_of(connection: sa.Connection) -> sqlite3.Connection:
 
 def _stamp(connection: sa.Connection) -> None:
     if driver_of(connection).in_transaction:  # something was written
-        sqlite_log.stamp(driver_of(connection))
+        sqlite_log.stamp_state(driver_of(connection))
 
 
 def _check_tables(connection: sa.Connection, name: str, *, create: bool) -> bool:
@@ -218,7 +218,7 @@ def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     return (values[at : at + size] for at in range(0, len(values), size))
 
 
-def among(connection: sa.Connection, column: sa.ColumnElement[T], values: Collection[T]) -> sa.ColumnElement[bool]:
+def is_among(connection: sa.Connection, column: sa.ColumnElement[T], values: Collection[T]) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of `values`; in PostgreSQL as one array, to be prepared once."""
     if connection.dialect.name != "postgresql":
         return column.in_(list(values))
@@ -270,7 +270,7 @@ class FileLock:
 
 
 # Bytes: the answers, and the pages of the log that they lie on, of many requests in flight.
-SIZE = 1 << 22
+RESERVE_BYTES = 1 << 22
 
 
 class Reserve:
@@ -287,8 +287,8 @@ class Reserve:
         with suppress(OSError), ExitStack() as stack:
             file = stack.enter_context(tempfile.TemporaryFile(dir=Path(ledger).absolute().parent, buffering=0))
             if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, SIZE)
-            elif file.write(bytes(SIZE)) < SIZE:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+            elif file.write(bytes(RESERVE_BYTES)) < RESERVE_BYTES:
                 raise OSError("no room")
             stack.pop_all()  # it stays open until it is released
             self._file = file
@@ -303,17 +303,17 @@ class Reserve:
 
 
 # Between a ledger's name and a number: the name of the file that keeps what its run could not write into it.
-KEPT = ".kept-"
+KEPT_FILE_MARK = ".kept-"
 
 # The ending of such a file once a run has entered what it holds.
-ENTERED = ".entered"
+ENTERED_ENDING = ".entered"
 
 _Stat = tuple[int, ...] | None
 
 _RANKS = "CASE {}.state WHEN 'done' THEN 4 WHEN 'failed' THEN 3 WHEN 'sent' THEN 2 WHEN 'unknown' THEN 1 ELSE 0 END"
 
 # What enters a kept file: the state of a request that is nearer to its end counts, and every answer.
-_ENTER = (
+_ENTER_STATEMENTS = (
     # An answer that the ledger has another one for stands beside it, under a number below 0.
     """INSERT INTO main.attempts SELECT {attempts} FROM kept.attempts AS k JOIN main.attempts AS m USING (key, number)
         WHERE k.outcome = 'answered' AND m.outcome = 'answered' AND k.reply <> m.reply AND NOT EXISTS (
@@ -350,7 +350,7 @@ class LedgerFiles:
 
     def flush(self) -> None:
         """Bring to disk what is in the log; where that was removed, the next transaction tells."""
-        with suppress(FileNotFoundError), log_of(self.path).open("rb+", buffering=0) as log:
+        with suppress(FileNotFoundError), wal_path(self.path).open("rb+", buffering=0) as log:
             getattr(os, "fdatasync", os.fsync)(log.fileno())  # macOS and Windows have the other one alone
 
     def remember(self) -> None:
@@ -400,7 +400,7 @@ class LedgerFiles:
             aside.rename(log)
 
 
-def keep(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
+def keep_copy(connection: sa.Connection, path: str) -> tuple[str, sa.Connection]:
     """Copy an open ledger to a file beside it, as far as it can be read; return its name and a connection to it.
 
     Raises
@@ -447,7 +447,7 @@ def enter_kept(connection: sa.Connection, path: str) -> list[str]:
     LedgerError
         One cannot be read.
     """
-    name = re.compile(re.escape(Path(path).name + KEPT) + r"([0-9]{1,6})")
+    name = re.compile(re.escape(Path(path).name + KEPT_FILE_MARK) + r"([0-9]{1,6})")
     folder = Path(path).absolute().parent
     files_by_number = [(int(match[1]), file) for file in folder.iterdir() if (match := name.fullmatch(file.name))]
     sentences = list[str]()
@@ -460,7 +460,7 @@ def enter_kept(connection: sa.Connection, path: str) -> list[str]:
                 f"`ledger` must be able to take what {file} keeps. Got {error}. "
                 "Move that file away to go on without it."
             ) from None
-        entered = file.with_name(file.name + ENTERED)
+        entered = file.with_name(file.name + ENTERED_ENDING)
         file.rename(entered)
         words = f"{n} answers that were kept in {file} while the ledger was moved or written to are entered"
         sentences.append(f"{words} ({entered}).")
@@ -481,7 +481,7 @@ def _merge(connection: sa.Connection, file: Path) -> int:
     try:
         with sqlite_log.transaction(driver):
             (before,) = driver.execute(count_answers).fetchone()
-            for statement in _ENTER:
+            for statement in _ENTER_STATEMENTS:
                 driver.execute(statement.format(attempts=attempts, requests=requests, **ranks))
             (after,) = driver.execute(count_answers).fetchone()
     finally:
@@ -501,8 +501,8 @@ def _identity(path: str, *, content: bool = False) -> _Stat:
 def _free_name(path: str) -> str:
     number = 1
     while True:
-        name = f"{path}{KEPT}{number}"
-        if not any(Path(f"{name}{ending}").exists() for ending in (ENTERED, "-wal")):
+        name = f"{path}{KEPT_FILE_MARK}{number}"
+        if not any(Path(f"{name}{ending}").exists() for ending in (ENTERED_ENDING, "-wal")):
             with suppress(FileExistsError):
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 return name

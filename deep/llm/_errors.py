@@ -93,7 +93,7 @@ class CallError(Exception):
 
 
 # Waits of fewer seconds are not told: any busy endpoint asks for them.
-TOLD_WAIT = 10.0
+MIN_TOLD_WAIT = 10.0
 
 # Seconds. Limits start anew within a minute or an hour; what asks for more is a quota of a day or a month, or a service
 # that is down. It holds for all requests, and nobody waits so long before a screen.
@@ -111,10 +111,10 @@ def span(seconds: float) -> str:
 
 _ESCAPES = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+[bfnrt]?")
 # Words in a row that make a quotation: names of two words stand in many texts.
-_QUOTED = 3
+_MIN_QUOTED = 3
 
 
-def own_words(message: str, request: str) -> str:
+def unquoted_words(message: str, request: str) -> str:
     """Return the words of an endpoint's message that are not quoted from the request.
 
     Parameters
@@ -126,13 +126,13 @@ def own_words(message: str, request: str) -> str:
 
     Examples
     --------
-    >>> from deep.llm._errors import own_words
-    >>> own_words("Blocked by policy: its seed is unknown", "The gauge and its seed is unknown.")
+    >>> from deep.llm._errors import unquoted_words
+    >>> unquoted_words("Blocked by policy: its seed is unknown", "The gauge and its seed is unknown.")
     'blocked by policy'
     """
     words, request_words = _words(message), _words(request)
-    runs = {tuple(request_words[i : i + _QUOTED]) for i in range(len(request_words) - _QUOTED + 1)}
-    quoted = {i + j for i in range(len(words)) if tuple(words[i : i + _QUOTED]) in runs for j in range(_QUOTED)}
+    runs = {tuple(request_words[i : i + _MIN_QUOTED]) for i in range(len(request_words) - _MIN_QUOTED + 1)}
+    quoted = {i + j for i in range(len(words)) if tuple(words[i : i + _MIN_QUOTED]) in runs for j in range(_MIN_QUOTED)}
     return " ".join(word for i, word in enumerate(words) if i not in quoted)
 
 
@@ -157,7 +157,7 @@ def says_too_long(words: str, *, refused: bool = True) -> bool:
     Parameters
     ----------
     words : str
-        As `own_words` returns them.
+        As `unquoted_words` returns them.
     refused : bool, default=True
         Whether the server blames the request. Where it blames itself, "too long" may be a wait.
 

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from deep.exceptions import InputError, note
-from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, TOLD_WAIT, CallError, EndpointError, RetryPolicy, span
+from deep.llm._errors import AMBIGUOUS, LONGEST_WAIT, MIN_TOLD_WAIT, CallError, EndpointError, RetryPolicy, span
 from deep.llm._messages import Body, Reply, received_reply
-from deep.llm._spending import NOTHING, Budget, PriceBook, output_limit, worst_case
+from deep.llm._spending import ROUNDING_DOLLARS, Budget, PriceBook, output_limit, worst_case
 
 # Rounds of replies at one level before twice as many are tried again: at first, and where that never brought more.
 FIRST_TRIAL, LAST_TRIAL = 4, 64
 
 # A level is judged by this many replies at least: those of an LLM differ much in length.
-ROUND = 8
+REPLIES_A_ROUND = 8
 
 # A rise of the answers a second by less than this factor may be an accident.
 LEAST_GAIN = 1.1
 
 # A server that has become this many times as fast or as slow has its level looked for anew.
-STEADY = 1.5
+STEADY_FACTOR = 1.5
 
 
 @dataclass(eq=False, slots=True)
@@ -181,7 +181,7 @@ class ConcurrencyLimit:
         """End a request whose time is over; look again later where its clock has begun anew meanwhile."""
         loop, now = asyncio.get_running_loop(), time.monotonic()
         # This process was too busy to look when it was due: the answer may be there, and takes as long to be read.
-        if now - due > STALL * flight.allowed:
+        if now - due > STALL_SHARE * flight.allowed:
             flight.since += 2 * (now - due)
         seconds = flight.since + flight.allowed * self._patience - now
         if seconds > 0:
@@ -196,7 +196,7 @@ class ConcurrencyLimit:
         now, pause = time.monotonic(), self._pauses[flight.model]
         # Twice the share of its time that this answer took; patience falls by a tenth an answer, and no faster.
         needed = 2 * (now - flight.since) / max(flight.allowed, 1e-9)
-        self._patience = max(1.0, 0.9 * self._patience, min(needed, MOST_PATIENCE))
+        self._patience = max(1.0, 0.9 * self._patience, min(needed, MAX_PATIENCE))
         self._move_on(flight, now)
         # Only a request that was sent after the refused one shows that the limit is over.
         if pause.refusals and flight.order > pause.refused:
@@ -204,13 +204,13 @@ class ConcurrencyLimit:
         self._replies += 1
         if self._replies == 0:
             self._began = now
-        elif self._replies >= max(self.current, ROUND):
+        elif self._replies >= max(self.current, REPLIES_A_ROUND):
             self._judge(self._replies / max(now - self._began, 1e-9))
 
     def _move_on(self, flight: Flight, now: float) -> None:
         """Begin the clocks of those sent with this one or later anew; end the wait for those given up before it."""
         for other in list(self._flights.values()):
-            if other.sent > flight.sent - BURST * flight.allowed:
+            if other.sent > flight.sent - BURST_SHARE * flight.allowed:
                 other.since = max(other.since, now)
             else:
                 other.passed = True
@@ -222,7 +222,7 @@ class ConcurrencyLimit:
         if not self._waiters or self._minimum == self.maximum:
             self._level(self.current)
         elif self._before is None:
-            has_changed = self._rate is not None and not 1 / STEADY < rate / self._rate < STEADY
+            has_changed = self._rate is not None and not 1 / STEADY_FACTOR < rate / self._rate < STEADY_FACTOR
             self._rest, self._next_rest = (0, FIRST_TRIAL) if has_changed else (self._rest - 1, self._next_rest)
             self._rate = rate
             self._before = self.current if self._rest <= 0 and self.current < self.maximum else None
@@ -268,7 +268,7 @@ class ConcurrencyLimit:
     def _wait_for(self, flight: Flight, now: float) -> None:
         """Hold the place of a request given up, as long again or until a later one is answered: it may be worked on."""
         seconds = now - flight.since
-        self._patience = min(2 * self._patience, MOST_PATIENCE)
+        self._patience = min(2 * self._patience, MAX_PATIENCE)
         for other in self._flights.values():
             if other.order > flight.order:
                 other.since = max(other.since, now + seconds)
@@ -300,14 +300,14 @@ class ConcurrencyLimit:
 
 
 # A slow server is given at most this many times the seconds of a request.
-MOST_PATIENCE = 8.0
+MAX_PATIENCE = 8.0
 
 # A clock that is looked at later than it was due, by more than this share of its time, runs on for as long as that.
 # It is not 0: in a process that is a little busy all the time no clock would run out.
-STALL = 0.05
+STALL_SHARE = 0.05
 
 # Requests that are sent within this share of their time arrive in any order, each having a connection of its own.
-BURST = 0.1
+BURST_SHARE = 0.1
 
 # A clock is looked at each time this share of its time is over.
 LOOK_SHARE = 0.1
@@ -382,7 +382,7 @@ class Terms:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     budget: Budget = field(default_factory=Budget)
     tell: Callable[[str], object] = note
-    _longest_told: float = TOLD_WAIT / 2
+    _longest_told: float = MIN_TOLD_WAIT / 2
 
     def asks_too_long(self, error: CallError) -> bool:
         """Return whether the endpoint asks to wait longer than any request of the run can."""
@@ -476,7 +476,7 @@ class Attempt:
                     await terms.requests_per_minute.wait()
                     # About four characters are a token; of the output the whole limit counts, as providers reserve it.
                     await terms.tokens_per_minute.wait(len(self.text) / 4 + (output_limit(self.body) or 0))
-                    if budget.left < -NOTHING:
+                    if budget.left < -ROUNDING_DOLLARS:
                         continue  # an answer has cost more than was thought since this request was let in
                     bound = dollars = None if worst is None else budget.estimate(worst, self.model)
                     await announce(bound)  # whoever is cancelled from here on may be sent a bill

@@ -127,7 +127,7 @@ class TranscriptMessage(NamedTuple):
     text: str
 
 
-def _reading(method: Callable[Concatenate["History", P], T]) -> Callable[Concatenate["History", P], T]:
+def _errors_in_one_line(method: Callable[Concatenate["History", P], T]) -> Callable[Concatenate["History", P], T]:
     """Return a method that says in one line where the ledger cannot be read, or holds what no run has written."""
 
     @wraps(method)
@@ -164,17 +164,17 @@ class History:
         with suppress(SQLAlchemyError):  # of a connection that is lost, from which nothing is read any more
             self._connection.close()
 
-    @_reading
+    @_errors_in_one_line
     def select(self, chosen: Select[Any]) -> Sequence[RowMapping]:
         """Return the rows of a query on the tables of `deep.llm.schema`."""
         return self._connection.execute(chosen).mappings().all()
 
-    @_reading
+    @_errors_in_one_line
     def rows(self, keys: Sequence[str]) -> dict[str, RequestRow]:
         """Return the rows of those of `keys` that are in the ledger."""
         return {key: row for part in in_parts(keys) for key, row in known_requests(self._connection, part).items()}
 
-    @_reading
+    @_errors_in_one_line
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """Return states and replies, as they are now, by key; without those of `keys` that are not in the ledger."""
         request, attempt = schema.requests.c, schema.attempts.c
@@ -202,7 +202,7 @@ class History:
             result.setdefault(row["key"], []).append(row)
         return result
 
-    @_reading
+    @_errors_in_one_line
     def transcripts(self, items: Collection[ItemName]) -> dict[ItemName, dict[str, list[TranscriptMessage]]]:
         """Return the messages to LLMs about items and their replies, by (dataset, item) and voter.
 
@@ -235,7 +235,7 @@ class History:
                 conversations.setdefault(name, {}).setdefault(voter, []).extend(turns)
         return conversations
 
-    @_reading
+    @_errors_in_one_line
     def cost(self) -> tuple[float, int]:
         """Return the dollars of all priced answers, and the number of answers without a price."""
         table = schema.attempts
@@ -244,7 +244,7 @@ class History:
         dollars, without = self._connection.execute(query).one()
         return float(dollars or 0.0), int(without or 0)
 
-    @_reading
+    @_errors_in_one_line
     def lost(self) -> int:
         """Return the number of attempts whose answer may be on the bill and is not here.
 
@@ -253,7 +253,7 @@ class History:
         is_lost = schema.attempts.c.outcome.in_(AMBIGUOUS)
         return self._connection.execute(select(func.count()).where(is_lost)).scalar_one()
 
-    @_reading
+    @_errors_in_one_line
     def runs_with(self, option: str) -> set[int]:
         """Return the runs whose `option` was on."""
         table = schema.runs.c
@@ -261,7 +261,7 @@ class History:
         # Runs of earlier versions do not know the option: they count as runs without it.
         return {run for run, options in rows if json.loads(options).get(option) is True}
 
-    @_reading
+    @_errors_in_one_line
     def other_models(self) -> dict[tuple[str, str], int]:
         """Return the number of answers by a model of another name: by the one asked and the one that answered."""
         request, attempt = schema.requests.c, schema.attempts.c
@@ -270,12 +270,12 @@ class History:
         query = query.where(request.model != attempt.answered_by).group_by(*names).order_by(*names)
         return {(row[0], row[1]): row[2] for row in self._connection.execute(query)}
 
-    @_reading
+    @_errors_in_one_line
     def quirks(self) -> list[Quirk]:
         """Return the fields that models refuse or ignore."""
         return read_quirks(self._connection)
 
-    @_reading
+    @_errors_in_one_line
     def report(self) -> list[ReportRow]:
         """Return one row per endpoint, voter and dataset, sorted."""
         rows: dict[tuple[str, str, str], ReportRow] = {}

@@ -14,12 +14,12 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
 
 from deep.llm import _database, schema
-from deep.llm._database import among
+from deep.llm._database import is_among
 from deep.llm._errors import AMBIGUOUS, RAISED, CallError, LedgerMovedError, RequestState
 from deep.llm._messages import Reply, Request, json_text, storable
 from deep.llm._providers import Quirk
 from deep.llm._spending import output_limit, with_longer_limit
-from deep.llm._writer import Writer, Written
+from deep.llm._writer import WriteFuture, Writer
 from deep.llm.schema import AttemptRow, ItemRow, QuirkRow, RequestRow, Write, write_all
 from deep.records import Judgment
 
@@ -30,9 +30,9 @@ P = ParamSpec("P")
 _COLUMNS = ("key", "state", "owner", "attempts", "failure", "message", "vote", "reason", "batch")
 
 # Its multiples, cut to their fractions, lie far from each other: where the runs begin to choose.
-GOLDEN = 0.6180339887498949
+GOLDEN_RATIO = 0.6180339887498949
 
-_Known = Mapping[str, RequestRow]
+_ByKey = Mapping[str, RequestRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Lease:
 def known_requests(connection: Connection, keys: Collection[str]) -> dict[str, RequestRow]:
     """Return where those of `keys` that are in the ledger stand."""
     table = schema.requests
-    query = select(*(table.c[name] for name in _COLUMNS)).where(among(connection, table.c.key, keys))
+    query = select(*(table.c[name] for name in _COLUMNS)).where(is_among(connection, table.c.key, keys))
     return {row["key"]: cast(RequestRow, dict(row)) for row in connection.execute(query).mappings()}
 
 
@@ -115,13 +115,13 @@ def _item_order(row: ItemRow) -> tuple[str, str, str, str, int]:
     return row["endpoint"], row["dataset"], row["item"], row["voter"], row["sample"]
 
 
-EXPORTS = ("exported", "exporting")
+EXPORT_STATES = ("exported", "exporting")
 """The states of batches that are files; nobody polls them."""
 
-MAKING = ("creating", "filling", "open")
+UNFINISHED_STATES = ("creating", "filling", "open")
 """The states of batches of the Batch API that are not over; what they mean stands at `schema.BatchRow`."""
 
-NOBODY = 0
+NO_OWNER = 0
 """The owner of requests that the next run takes over."""
 
 
@@ -136,7 +136,7 @@ def waiting_in(connection: Connection, endpoint: str, states: Collection[str]) -
 
 def release_exports(connection: Connection, endpoint: str) -> int:
     """Put the requests of all exported files back into the queue, and return how many there were."""
-    n = waiting_in(connection, endpoint, EXPORTS)
+    n = waiting_in(connection, endpoint, EXPORT_STATES)
     table = schema.batches.c
     _release(connection, (table.endpoint == endpoint) & (table.state == "exported"))
     return n
@@ -144,7 +144,7 @@ def release_exports(connection: Connection, endpoint: str) -> int:
 
 def _release(connection: Connection, condition: ColumnElement[bool]) -> None:
     for batch_id in connection.execute(select(schema.batches.c.id).where(condition)).scalars().all():
-        release_batch(connection, batch_id, NOBODY)
+        release_batch(connection, batch_id, NO_OWNER)
 
 
 def release_batch(connection: Connection, batch_id: str, run: int) -> None:
@@ -168,7 +168,7 @@ def read_quirks(connection: Connection) -> list[Quirk]:
 
 
 # A request is left alone after this many attempts that were lost with their runs: each of them may be on the bill.
-DOUBTS = 2
+MAX_DOUBTS = 2
 
 
 @dataclass(eq=False, repr=False)
@@ -192,7 +192,7 @@ class Ledger:
     unknown : int
         Requests that were in flight when a run ended, and are asked again save where `at_most_once`.
     in_doubt_twice : int
-        Those left alone since that has happened to them `DOUBTS` times; `retry` with ``unknown`` asks them again.
+        Those left alone since that has happened to them `MAX_DOUBTS` times; `retry` with ``unknown`` asks them again.
     entered : list of str
         A sentence on each file beside the ledger whose answers were entered as it was opened.
     """
@@ -297,17 +297,17 @@ class Ledger:
         taken, and the rest is left.
         """
         self._check_room()
-        lease = partial(self._hand_out, requests=requests, again=again, most=most)
+        lease = partial(self._lease, requests=requests, again=again, most=most)
         return await self._writer.call(lease, on_disk=False)  # no lease is anything before a start, which is flushed
 
-    def _hand_out(self, connection: Connection, requests: Sequence[Request], *, again: bool, most: int | None) -> Lease:
+    def _lease(self, connection: Connection, requests: Sequence[Request], *, again: bool, most: int | None) -> Lease:
         """Hand out those of `requests` that this run is to ask, `most` of them and the rest of their group.
 
         On a shared ledger, what others have entered already is looked at and neither written nor locked.
         """
         items = [(request.key, request) for request in requests]
         before = known_requests(connection, dict(items))
-        free_keys = {key for key, _ in items if key not in before} | self._to_take(connection, before, again=again)
+        free_keys = {key for key, _ in items if key not in before} | self._keys_to_take(connection, before, again=again)
         chosen_keys = free_keys if most is None else set(self._choose(items, free_keys, most))
         requests_by_key = {key: request for key, request in items if key in chosen_keys or key not in free_keys}
         own_keys = {key for key, row in before.items() if row["owner"] == self.run} - chosen_keys
@@ -320,7 +320,7 @@ class Ledger:
         self._take(connection, [before[key] for key in sorted(chosen_keys & before.keys())])
         rows = [(key, request) for key, request in items if key in requests_by_key]
         self._name_items(connection, rows)
-        lease = self._sort(rows, self._after(connection, before, chosen_keys), own_before, texts)
+        lease = self._sort(rows, self._rows_after(connection, before, chosen_keys), own_before, texts)
         lease.left.extend(request for key, request in items if key not in requests_by_key)
         return lease
 
@@ -328,7 +328,7 @@ class Ledger:
         """Yield free keys by whole groups; each run begins at another place, so that few want the same ones."""
         groups = itertools.groupby(items, key=lambda item: item[1].group or id(item))
         parts = [part for part in ([key for key, _ in group if key in free_keys] for _, group in groups) if part]
-        start, n = int(len(parts) * (self.run * GOLDEN % 1.0)), 0
+        start, n = int(len(parts) * (self.run * GOLDEN_RATIO % 1.0)), 0
         for part in parts[start:] + parts[:start]:
             if n >= most:
                 return
@@ -346,7 +346,7 @@ class Ledger:
             table = schema.items
             names = [column.name for column in table.primary_key]
             conditions = (
-                among(connection, table.c[name], {row[name] for row in rows})  # type: ignore[literal-required]
+                is_among(connection, table.c[name], {row[name] for row in rows})  # type: ignore[literal-required]
                 for name in names
             )
             result = connection.execute(select(*(table.c[name] for name in (*names, "key"))).where(*conditions))
@@ -360,14 +360,14 @@ class Ledger:
         row |= {"endpoint": request.endpoint, "model": request.model, "sample": request.sample}
         return row | {"prompt": request.prompt, "prompt_hash": request.prompt_hash}
 
-    def _after(self, connection: Connection, before: _Known, chosen_keys: Collection[str]) -> _Known:
+    def _rows_after(self, connection: Connection, before: _ByKey, chosen_keys: Collection[str]) -> _ByKey:
         """Return the rows as they are now; where nobody else can have changed them, without looking."""
         if self._kept_in.shared:
             return {**before, **known_requests(connection, chosen_keys)} if chosen_keys else before
         ours = RequestRow(state="queued", owner=self.run)
         return {**before, **{key: before.get(key, RequestRow(attempts=0)) | ours for key in chosen_keys}}
 
-    def _to_take(self, connection: Connection, before: _Known, *, again: bool) -> set[str]:
+    def _keys_to_take(self, connection: Connection, before: _ByKey, *, again: bool) -> set[str]:
         """Return the keys that dead runs left open, and those of failures that are to be asked again.
 
         With `again`, a function that raised an error in this run is called once more as well.
@@ -398,7 +398,7 @@ class Ledger:
         return row["batch"] is None or row["state"] == "queued"  # back from a batch, to be asked again
 
     def _sort(
-        self, items: Sequence[tuple[str, Request]], rows: _Known, own_before: Collection[str], texts: Mapping[str, str]
+        self, items: Sequence[tuple[str, Request]], rows: _ByKey, own_before: Collection[str], texts: Mapping[str, str]
     ) -> Lease:
         lease, request_of = Lease(), dict(items)
         for key, request in items:
@@ -419,7 +419,7 @@ class Ledger:
 
     def start(
         self, job: Job, *, changed_body: str | None = None, worst_case: float | None = None, batch: str | None = None
-    ) -> Written:
+    ) -> WriteFuture:
         """Write down that the job's attempt is about to be sent; done once that is on disk.
 
         For the call of a function it is done once that outlives the process, which such a call may end. A power cut
@@ -443,7 +443,7 @@ class Ledger:
         message: str | None = None,
         quirks: Iterable[Quirk] = (),
         again: bool = False,
-    ) -> Written:
+    ) -> WriteFuture:
         """Write down the reply to the job's attempt, and its judgment; None where it has no vote of its own.
 
         With `again` the reply was cut off, and the request goes back into the queue, to be asked with a longer limit.
@@ -461,7 +461,7 @@ class Ledger:
         state: RequestState,
         seconds: float | None = None,
         quirks: Iterable[Quirk] = (),
-    ) -> Written:
+    ) -> WriteFuture:
         """Write down why the job's attempt brought no answer; `state` is queued, failed, unknown or done.
 
         Where an earlier reply was cut off, that one stands.
@@ -478,12 +478,12 @@ class Ledger:
             request |= {"failure": None, "vote": -1, "reason": "refused"}
         return self._end(job, attempt, request, quirks)
 
-    def keep_beside(self, key: str, reply: Reply, number: int) -> Written:
+    def keep_beside(self, key: str, reply: Reply, number: int) -> WriteFuture:
         """Write down a paid answer beside the one that counts; its number is below 0."""
         row = _answered_row(key, number, reply) | {"run": self.run, "started": time.time()}
         return self._writer.write([Write(schema.attempts, "insert", row)])
 
-    def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> Written:
+    def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> WriteFuture:
         # A run whose ledger was moved away goes on in a copy that may lack these rows.
         def whole_attempt() -> AttemptRow:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())
@@ -541,7 +541,7 @@ def _give_up_doubts(connection: Connection) -> None:
     requests, attempts = schema.requests, schema.attempts
     is_lost = (attempts.c.key == requests.c.key) & (attempts.c.outcome == "unknown")
     doubts = select(func.count()).select_from(attempts).where(is_lost).scalar_subquery()
-    given_up = update(requests).where(schema.OPEN, requests.c.state == "unknown", doubts >= DOUBTS)
+    given_up = update(requests).where(schema.OPEN, requests.c.state == "unknown", doubts >= MAX_DOUBTS)
     connection.execute(given_up.where(requests.c.reason == "truncated").values(state="done", failure=None))
     connection.execute(given_up.values(state="failed", failure="unknown"))
 

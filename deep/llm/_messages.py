@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep.exceptions import InputError, printable
 from deep.judges import Choice
-from deep.llm._errors import CallError, own_words, says_too_long
+from deep.llm._errors import CallError, says_too_long, unquoted_words
 
 if TYPE_CHECKING:
     from deep.llm._gate import Failed, Terms
@@ -135,16 +135,16 @@ _USAGE = {
 }
 
 # No larger count of tokens can stand in a ledger: the integers of PostgreSQL end here.
-MOST = 2**31 - 1
+MAX_TOKENS = 2**31 - 1
 
 MOST_VALUES = 1_000_000
 """Values that a reply may hold: parsed, each takes many times its bytes."""
 
 # Levels of JSON in a reply; far below where Python's own limit, which depends on the caller, ends the reading.
-DEEPEST = 64
+MAX_NESTING = 64
 
 # Finish reasons of an answer that its server, not its model, has ended.
-BROKEN_OFF = frozenset({"abort", "aborted", "cancelled", "error"})
+BROKEN_OFF_REASONS = frozenset({"abort", "aborted", "cancelled", "error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def received_reply(raw: str) -> Reply:
     if sum(map(raw.count, ",[{")) > MOST_VALUES:
         raise CallError("broken", f"the reply holds more than {MOST_VALUES:,} values")
     try:
-        answer = json.loads(raw, object_pairs_hook=_unique, parse_int=_whole)
+        answer = json.loads(raw, object_pairs_hook=_unique_object, parse_int=_whole)
     except _UnusableError as error:
         raise CallError("broken", str(error), body=raw) from None
     except (ValueError, RecursionError):
@@ -247,7 +247,7 @@ def checked_reply(answer: object, raw: str) -> Reply:
     fault = next(_faults(answer), None)
     if fault is not None:
         # LM Studio refuses a text that is too long with status 200.
-        too_long = not _choices(answer) and says_too_long(own_words(error_in(answer) or "", ""), refused=False)
+        too_long = not _choices(answer) and says_too_long(unquoted_words(error_in(answer) or "", ""), refused=False)
         raise CallError("too_long" if too_long else "broken", fault, body=raw)
     return _reply_of(answer, raw)
 
@@ -255,13 +255,13 @@ def checked_reply(answer: object, raw: str) -> Reply:
 def _faults(answer: object) -> Iterator[str]:
     """Yield the faults that keep parsed JSON from being an answer."""
     if not is_shallow(answer):
-        yield f"the reply has more than {DEEPEST} levels"
+        yield f"the reply has more than {MAX_NESTING} levels"
         return
     choices = _choices(answer)
-    error, ends = error_in(answer), _at(next(iter(choices), None), "finish_reason")
+    error, ends = error_in(answer), _part_at(next(iter(choices), None), "finish_reason")
     if error is not None:
         yield f"the reply has an answer and an error: {error}" if choices else f"the reply is an error: {error}"
-    if isinstance(ends, str) and ends.casefold() in BROKEN_OFF:
+    if isinstance(ends, str) and ends.casefold() in BROKEN_OFF_REASONS:
         yield f"the server has broken off the answer: {ends}"
 
 
@@ -276,7 +276,7 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object, in which a name may stand twice only with the same value: readers differ in which they take."""
     result = dict(pairs)
     if len(result) < len(pairs) and any(result[name] != value for name, value in pairs):
@@ -284,7 +284,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return result
 
 
-def is_shallow(value: object, deepest: int = DEEPEST) -> bool:
+def is_shallow(value: object, deepest: int = MAX_NESTING) -> bool:
     """Return whether parsed JSON can be written and read again, however deep the stack is by then."""
     level = [value]
     for _ in range(deepest):
@@ -301,36 +301,36 @@ def _parts(node: object) -> Sequence[object]:
 def error_in(answer: object) -> str | None:
     """Return the message of an error that stands in an answer or its first choice; None where there is none."""
     for place in (answer, *_choices(answer)[:1]):
-        error = _at(place, "error")
+        error = _part_at(place, "error")
         if error:
-            return printable(" ".join(str(_at(error, "message") or error).split())[:200])
+            return printable(" ".join(str(_part_at(error, "message") or error).split())[:200])
     return None
 
 
 def _choices(answer: object) -> list[object]:
-    choices = _at(answer, "choices")
+    choices = _part_at(answer, "choices")
     return choices if isinstance(choices, list) else []
 
 
 def _reply_of(answer: object, raw: str) -> Reply:
     """Return the first choice of a chat completion that is parsed already."""
     choice = next(iter(_choices(answer)), None)
-    message = _at(choice, "message")
+    message = _part_at(choice, "message")
     if not isinstance(message, dict):
         raise CallError("broken", "the reply is not a chat completion", body=raw)
-    logprobs = _at(choice, "logprobs", "content")
+    logprobs = _part_at(choice, "logprobs", "content")
     return Reply(
         text=_text(message.get("content")),
-        finish_reason=_optional_text(_at(choice, "finish_reason")),
+        finish_reason=_optional_text(_part_at(choice, "finish_reason")),
         refusal=_optional_text(message.get("refusal")),
-        model=_optional_text(_at(answer, "model")),
-        tokens=_tokens(_at(answer, "usage")),
+        model=_optional_text(_part_at(answer, "model")),
+        tokens=_tokens(_part_at(answer, "usage")),
         logprobs=logprobs if isinstance(logprobs, list) and logprobs else None,
         raw=raw,
     )
 
 
-def _at(value: object, *path: str) -> object:
+def _part_at(value: object, *path: str) -> object:
     """Return a part of parsed JSON; None where there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
@@ -340,7 +340,7 @@ def _at(value: object, *path: str) -> object:
 def _text(content: object) -> str:
     """Return the content as text; some servers send a list of parts."""
     if isinstance(content, list):
-        return "".join(part["text"] for part in content if isinstance(_at(part, "text"), str))
+        return "".join(part["text"] for part in content if isinstance(_part_at(part, "text"), str))
     return content if isinstance(content, str) else ""
 
 
@@ -350,9 +350,9 @@ def _optional_text(value: object) -> str | None:
 
 def _tokens(usage: object) -> dict[str, int]:
     """Return the tokens to pay for: a part larger than its whole stands beside it, as does what the total has more."""
-    counts = {kind: _at(usage, *path) for kind, path in _USAGE.items()} if usage else {}
+    counts = {kind: _part_at(usage, *path) for kind, path in _USAGE.items()} if usage else {}
     tokens = {
-        kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST
+        kind: n for kind, n in counts.items() if isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MAX_TOKENS
     }
     total = tokens.pop("total", 0)
     if "input" in tokens and "output" in tokens:
@@ -362,4 +362,4 @@ def _tokens(usage: object) -> dict[str, int]:
             tokens[whole] += part if part > tokens[whole] else 0
         beside = max(total - tokens["input"] - tokens["output"], 0)
         tokens["input" if beside == cached else "output"] += beside
-    return {kind: min(n, MOST) for kind, n in tokens.items()}
+    return {kind: min(n, MAX_TOKENS) for kind, n in tokens.items()}

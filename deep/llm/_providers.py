@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 from deep._util.files import read_toml
 from deep.exceptions import InputError
 from deep.judges import Choice
-from deep.llm._errors import CallError, own_words
+from deep.llm._errors import CallError, unquoted_words
 from deep.llm._messages import Body, json_text
 
 # The environment variable that names a file of further rows.
-OWN = "DEEP_PROVIDERS"
+ENV_VAR = "DEEP_PROVIDERS"
 
-_DROPPED = {"schema": ("response_format",), "logprobs": ("logprobs", "top_logprobs"), "n": (), "batches": ()}
+_BY_LACK = {"schema": ("response_format",), "logprobs": ("logprobs", "top_logprobs"), "n": (), "batches": ()}
 _NAME = re.compile(r"\{(\w+)\}")
 
 
@@ -75,20 +75,20 @@ class Provider:
     def quirks(self, models: Iterable[str]) -> "Iterator[Quirk]":
         """Yield the fields of a request that are not sent to it."""
         for model in models:
-            for field in (field for lack in self.lacks for field in _DROPPED[lack]):
+            for field in (field for lack in self.lacks for field in _BY_LACK[lack]):
                 yield Quirk(self.endpoint, model, field, "dropped", f"{self.name} lacks it: {self.source}")
 
 
 def _rows() -> Mapping[str, dict[str, Any]]:
     """Return the rows of the table by name, those of one's own before others."""
     text = files("deep.llm").joinpath("providers.toml").read_text(encoding="utf-8")
-    path = os.environ.get(OWN)
-    own_rows = read_toml(path, OWN) if path else {}
+    path = os.environ.get(ENV_VAR)
+    own_rows = read_toml(path, ENV_VAR) if path else {}
     for name, row in own_rows.items():
         is_known = isinstance(row, dict) and row.keys() <= {"base_url", "key", "lacks", "tried", "source"}
-        if not is_known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _DROPPED.keys():
+        if not is_known or not isinstance(row.get("base_url"), str) or not {*row.get("lacks", ())} <= _BY_LACK.keys():
             raise InputError(
-                f"`{OWN}` must hold tables with base_url, key, lacks (of {', '.join(sorted(_DROPPED))}), tried and "
+                f"`{ENV_VAR}` must hold tables with base_url, key, lacks (of {', '.join(sorted(_BY_LACK))}), tried and "
                 f"source. Got {name!r} in {path!r}."
             )
     # The user's own rows come last, and win.
@@ -235,7 +235,7 @@ _WORDS_OF_REFUSAL = re.compile(
     re.IGNORECASE,
 )
 # A request for the top ones without log-probabilities is refused, so that both go.
-_ASKED_OF = {"logprobs": ("logprobs", "top_logprobs"), "top_logprobs": ("logprobs", "top_logprobs")}
+_FIELDS_DROPPED_WITH = {"logprobs": ("logprobs", "top_logprobs"), "top_logprobs": ("logprobs", "top_logprobs")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,12 +354,12 @@ class ModelGate:
         from_endpoint = (error.parameter or "").split(".")[0]
         named_field = parameter or (from_endpoint if from_endpoint in candidates else None)
         # The field that the endpoint's own words name, not those that it quotes from the request.
-        words = own_words(error.message, json_text(body))
+        words = unquoted_words(error.message, json_text(body))
         names = candidates if _WORDS_OF_REFUSAL.search(words) else ()
         blamed_field = named_field or next((name for name in names if re.search(rf"\b{name}\b", words)), "")
         result = [
             Quirk(endpoint, str(body["model"]), name, "renamed" if name in _RENAMED else "dropped", error.message)
-            for name in _ASKED_OF.get(blamed_field, (blamed_field,))
+            for name in _FIELDS_DROPPED_WITH.get(blamed_field, (blamed_field,))
             if name in body
         ]
         self._causes.update(quirk.field for quirk in result if named_field)

@@ -16,7 +16,7 @@ from deep.llm._ledger import Job, Lease, Ledger
 from deep.llm._messages import Body, Reply, Request, json_text
 from deep.llm._providers import ModelGate, Quirk
 from deep.llm._spending import BudgetReachedError, Tally, ends_early, may_end_later
-from deep.llm._writer import Written
+from deep.llm._writer import WriteFuture
 from deep.records import ABSTAIN, Judgment
 
 # What other machines have spent is read again after these seconds: a query before each request would be slow.
@@ -30,7 +30,7 @@ Parser = Callable[[Request, Reply], Judgment | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class AttemptState:
     """The state of a request after one attempt.
 
     Parameters
@@ -137,7 +137,7 @@ class Caller(Session):
 
     in_flight: set[asyncio.Task[object] | None] = field(default_factory=set, init=False)
     _refreshed: float = field(default_factory=time.monotonic, init=False)
-    _unwritten: set[Written] = field(default_factory=set, init=False)
+    _unwritten: set[WriteFuture] = field(default_factory=set, init=False)
     _lacks: int = field(default=0, init=False)
     _silent: int = field(default=0, init=False)
 
@@ -160,7 +160,7 @@ class Caller(Session):
                     may_pass = self.terms.retry.retries(result.error)
                     self._breaker.give_up(result.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
 
-    async def _ask(self, job: Job) -> Settled:
+    async def _ask(self, job: Job) -> AttemptState:
         attempt = 1
         trial_quirks: Sequence[Quirk] = ()
         while True:
@@ -187,7 +187,7 @@ class Caller(Session):
             self._refreshed = now
             self.terms.budget.spent_before = await self.ledger.spent_by_others()
 
-    async def _attempt(self, job: Job, number: int, trial_quirks: Sequence[Quirk]) -> Settled:
+    async def _attempt(self, job: Job, number: int, trial_quirks: Sequence[Quirk]) -> AttemptState:
         """Write down, send and write down once; `number` counts the attempts of this run that were not for learning."""
         request, task = job.request, asyncio.current_task()
         body = self.gate.apply(request.endpoint, request.body, request.choice, trial_quirks)
@@ -213,7 +213,7 @@ class Caller(Session):
         finally:
             self.in_flight.discard(task)
 
-    async def _answer(self, job: Job, body: Body, reply: Reply, trial_quirks: Sequence[Quirk]) -> Settled:
+    async def _answer(self, job: Job, body: Body, reply: Reply, trial_quirks: Sequence[Quirk]) -> AttemptState:
         """Hand an answer to the ledger.
 
         The worker does not wait until it is on disk: it goes on to the next request, whose own entry, which it does
@@ -238,12 +238,12 @@ class Caller(Session):
         if is_cut:  # the next attempt concerns the same row
             await future
             self.tally.answer(request.voter, judgment, reply.cost, again=True)
-            return Settled("queued", cut=True)
+            return AttemptState("queued", cut=True)
         self._unwritten.add(future)
         future.add_done_callback(partial(self._acknowledge, job, judgment, reply.cost))
-        return Settled("done")
+        return AttemptState("done")
 
-    def _acknowledge(self, job: Job, judgment: Judgment | None, cost: float | None, future: Written) -> None:
+    def _acknowledge(self, job: Job, judgment: Judgment | None, cost: float | None, future: WriteFuture) -> None:
         """Count an answer once it is on disk."""
         self._unwritten.discard(future)
         if future.exception() is None:
@@ -262,7 +262,7 @@ class Caller(Session):
             for future in futures:
                 future.result()
 
-    async def _learn(self, job: Job, body: Body, failure: Failed, trial_quirks: Sequence[Quirk]) -> Settled | None:
+    async def _learn(self, job: Job, body: Body, failure: Failed, trial_quirks: Sequence[Quirk]) -> AttemptState | None:
         """Return the quirks to try after a refusal of `body`; None where it says nothing that helps.
 
         What it says of the model is believed once the request is answered as tried. A longer limit may be refused;
@@ -281,9 +281,9 @@ class Caller(Session):
         if self.gate.closed or not helps:
             return None
         await self.ledger.fail(job, error, state="queued", seconds=failure.seconds)
-        return Settled("queued", error, tried=[*trial_quirks, *quirks])
+        return AttemptState("queued", error, tried=[*trial_quirks, *quirks])
 
-    async def _fail(self, job: Job, failure: Failed, number: int) -> Settled:
+    async def _fail(self, job: Job, failure: Failed, number: int) -> AttemptState:
         """Record a failed attempt, and the state of the request after it."""
         request, error = job.request, failure.error
         if error.kind == "unsent":
@@ -314,9 +314,9 @@ class Caller(Session):
         # Any other failure shows that the model is there, so that the others need not wait for a canary.
         if error.kind not in ("rejected", "unreachable") and not self._may_be_schema(request, error):
             self.gate.open(request.model)
-        return Settled(state, error)
+        return AttemptState(state, error)
 
-    async def _give_back(self, job: Job, error: CallError) -> Settled:
+    async def _give_back(self, job: Job, error: CallError) -> AttemptState:
         """Put a request back for which this machine had no room: no attempt at it counts.
 
         Raises
@@ -332,7 +332,7 @@ class Caller(Session):
         if self._lacks > self.terms.retry.attempts:
             self.gate.closed = True
             raise EndpointError(NO_ROOM.format(error.message, "none for one at a time either"))
-        return Settled("queued", error)
+        return AttemptState("queued", error)
 
     def _may_be_schema(self, request: Request, error: CallError) -> bool:
         return self._breaker.may_be_schema(request.model, error, self.body_of(request))
@@ -348,7 +348,7 @@ CHUNK = 64
 LOOK_AHEAD = 128
 
 # Requests of other machines that are kept in memory, to look at them alone later; where there are more, at all.
-KEPT = 4096
+MAX_LOOKED_AT_ALONE = 4096
 
 # After these seconds a run looks again whether another machine has finished what it is asking.
 POLL_SECONDS = 1.0
@@ -405,12 +405,12 @@ class Runner:
             await asyncio.sleep(POLL_SECONDS)
             # The other machine may have died over its requests meanwhile.
             await self._caller.ledger.recover()
-            elsewhere = await self._pass(elsewhere if len(elsewhere) < KEPT else requests(), first=False)
+            elsewhere = await self._pass(elsewhere if len(elsewhere) < MAX_LOOKED_AT_ALONE else requests(), first=False)
         if self._error is not None:
             raise self._error
 
     async def _pass(self, requests: Iterable[Request], *, first: bool) -> list[Request]:
-        """Go through requests once, and return those that another machine is asking, up to `KEPT`."""
+        """Go through requests once, and return those that another machine is asking, up to `MAX_LOOKED_AT_ALONE`."""
         feeder = asyncio.create_task(self._feed(requests, first=first))
         workers = [asyncio.create_task(self._work()) for _ in range(self._n_workers)]
         self._tasks = [feeder, *workers]
@@ -471,8 +471,8 @@ class Runner:
         elsewhere, in_doubt = list[Request](), list[Job]()
         async for lease in self._leases(requests):
             await self._caller.refresh_budget()
-            # Up to `KEPT`: the requests of a million rows would fill the memory.
-            elsewhere += lease.elsewhere[: KEPT - len(elsewhere)]
+            # Up to `MAX_LOOKED_AT_ALONE`: the requests of a million rows would fill the memory.
+            elsewhere += lease.elsewhere[: MAX_LOOKED_AT_ALONE - len(elsewhere)]
             for request, row in lease.settled if first else ():
                 self._caller.tally.find(request.voter, row)
             self._caller.tally.found += len(lease.repeated)

@@ -151,9 +151,9 @@ class PriceBook:
 
 
 # A request whose reply was cut off at its output limit is asked again with this many times the limit.
-LONGER = 4
+LONGER_LIMIT_FACTOR = 4
 
-NOTHING = 1e-12
+ROUNDING_DOLLARS = 1e-12
 """Sums of floats, in dollars, that should be zero stay below it."""
 
 
@@ -191,7 +191,7 @@ class Budget:
         None for no limit.
     spent_before : float
         Dollars that earlier runs, and runs elsewhere, may have cost.
-    surprised : callable, optional
+    on_overrun : callable, optional
         Called with an LLM, the dollars of its answer and its worst case when one first costs more than that.
 
     Examples
@@ -210,7 +210,7 @@ class Budget:
 
     limit: float | None = None
     spent_before: float = 0.0
-    surprised: Callable[[str, float, float], object] | None = None
+    on_overrun: Callable[[str, float, float], object] | None = None
     _dollars: float = field(default=0.0, init=False)
     _accounts: dict[str, _Account] = field(default_factory=dict, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -277,12 +277,12 @@ class Budget:
 
     def learn(self, worst: float | None, cost: float | None, model: str = "", beyond: float = 0.0) -> None:
         """Raise the estimate for `model` where an answer has cost more than that."""
-        if worst is None or cost is None or cost <= self.estimate(worst, model) + NOTHING:
+        if worst is None or cost is None or cost <= self.estimate(worst, model) + ROUNDING_DOLLARS:
             return
         account = self._accounts.setdefault(model, _Account())
         # Once for each LLM: its later answers cost as much, and a line for each would fill the screen.
-        if self.surprised is not None and not account.most:
-            self.surprised(model, cost, worst)
+        if self.on_overrun is not None and not account.most:
+            self.on_overrun(model, cost, worst)
         account.excess = max(account.excess, cost - worst, beyond)
         account.most = max(account.most, cost)
 
@@ -319,7 +319,7 @@ def with_longer_limit(body: Body) -> Body:
     >>> with_longer_limit({"model": "m", "max_tokens": 500})
     {'model': 'm', 'max_tokens': 2000}
     """
-    return {**body, **{name: LONGER * limit for name, limit in _limits(body).items()}}
+    return {**body, **{name: LONGER_LIMIT_FACTOR * limit for name, limit in _limits(body).items()}}
 
 
 def ends_early(body: Body, reply: Reply) -> bool:

@@ -19,7 +19,7 @@ from deep.llm._errors import LedgerError, LedgerFullError, LedgerMovedError
 from deep.llm.schema import Write, statements
 
 T = TypeVar("T")
-Written = asyncio.Future[object]
+WriteFuture = asyncio.Future[object]
 """Done once something is on disk."""
 
 Work = Sequence[Write] | Callable[[Connection], object]
@@ -29,7 +29,7 @@ class PendingWork(NamedTuple):
     """A piece of work to be written, the future of who waits, and whether that waits for the disk."""
 
     work: Work
-    done: Written
+    done: WriteFuture
     on_disk: bool
 
 
@@ -89,7 +89,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="deep-ledger", daemon=True)
         self._thread.start()
 
-    def write(self, writes: Sequence[Write], *, on_disk: bool = True) -> Written:
+    def write(self, writes: Sequence[Write], *, on_disk: bool = True) -> WriteFuture:
         """Return a future that is done once `writes` are on disk, or else once they outlive the end of this process."""
         return self._submit(writes, on_disk=on_disk)
 
@@ -97,7 +97,7 @@ class Writer:
         """Run `function` in a transaction of its own, after all earlier writes, and return its result."""
         return cast(T, await self._submit(function, on_disk=on_disk))
 
-    def _submit(self, work: Work, *, on_disk: bool) -> Written:
+    def _submit(self, work: Work, *, on_disk: bool) -> WriteFuture:
         # After a failed write nothing may be asked: its answer could not be kept.
         if self._error is not None:
             raise self._error
@@ -167,7 +167,7 @@ class Writer:
                     _database.driver_of(self._connection).execute(f"PRAGMA synchronous = {level}")
                 result = self._carry_out(part)
         except (sqlite3.Error, SQLAlchemyError) as failure:
-            error = self._error = self._broken(failure)
+            error = self._error = self._broken_error(failure)
         # The error of a function concerns its caller alone; the ledger goes on.
         except Exception as failure:
             error = failure
@@ -187,11 +187,11 @@ class Writer:
                 if self._files is not None:
                     self._files.flush()
             except OSError as failure:
-                self._error = self._broken(failure)
+                self._error = self._broken_error(failure)
             for part, result in (part for part in parts if part is not None):
                 self._report(part, result, self._error)
 
-    def _broken(self, failure: Exception) -> LedgerError:
+    def _broken_error(self, failure: Exception) -> LedgerError:
         return LedgerError(
             f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; nothing more is "
             "asked."
@@ -205,10 +205,10 @@ class Writer:
         except (sqlite3.Error, SQLAlchemyError) as failure:
             if self._reserve is None or not self._reserve.release():
                 raise
-            self.full = self._full(failure, "Make room, and run it again.")
+            self.full = self._full_error(failure, "Make room, and run it again.")
             return self._execute(works)
 
-    def _full(self, failure: Exception, remedy: str = "Run it again.") -> LedgerFullError:
+    def _full_error(self, failure: Exception, remedy: str = "Run it again.") -> LedgerFullError:
         return LedgerFullError(
             f"`ledger` {self._name} cannot be written: {_database.one_line(failure)}. The run stops; answers in "
             f"flight are saved. {remedy}"
@@ -241,7 +241,7 @@ class Writer:
         if change.startswith("lost"):
             why = why.replace(" by another program", "")
         try:
-            copy, self._connection = _database.keep(self._connection, path)
+            copy, self._connection = _database.keep_copy(self._connection, path)
         except (DeepError, OSError) as error:
             self.full = LedgerMovedError(
                 f"{why} The run stops. Answers in flight are in the file that was opened; a copy failed: "
@@ -275,7 +275,7 @@ class Writer:
             self._loop.call_soon_threadsafe(_settle, futures, result, error)
 
 
-def _settle(futures: list[Written], result: object, error: Exception | None) -> None:
+def _settle(futures: list[WriteFuture], result: object, error: Exception | None) -> None:
     for future in futures:
         # Its task was stopped, as by a second Ctrl-C; the row is written all the same.
         if future.cancelled():

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from deep._util import checks
 from deep._util.checks import Floats, Labels, Mask, Positions, Votes
-from deep._util.columns import Hashes, mixed
+from deep._util.columns import Hashes, splitmix64_mix
 from deep._util.odds import expit, fit_logistic, logit
 from deep._util.scales import Scale
 from deep.features import Linear, Rows, distinct_patterns
@@ -104,7 +104,7 @@ class AnswerMap:
         answers, k = votes.answers, votes.answers.shape[1]
         position = np.unique(votes.datasets.astype(str), return_inverse=True)[1]
         # Each dataset weighs the same, or the levels of a judge would be those of the largest dataset.
-        weights = 1.0 / checks.weigh(position, np.ones(len(answers)))[position]
+        weights = 1.0 / checks.bincount(position, np.ones(len(answers)))[position]
         plain = [(np.array([0.0, 1.0]), np.array([0.0, 1.0]))] * k
         binary = np.array([scale.binary for scale in votes.scales])
         shares = np.array([scale.is_share for scale in votes.scales])
@@ -158,7 +158,7 @@ def _level_values(levels: Floats, column: Floats, mean: Floats, weights: Floats)
     from sklearn.isotonic import isotonic_regression  # which a model that is read does without
 
     where = np.searchsorted(levels, column)
-    size = checks.weigh(where, weights, len(levels))
+    size = checks.bincount(where, weights, len(levels))
     total = size.sum()
     if total <= 0:
         return levels, levels
@@ -166,7 +166,7 @@ def _level_values(levels: Floats, column: Floats, mean: Floats, weights: Floats)
     apart = column - at[0]
     slope = max(float((weights * apart) @ (mean - at[1])) / max(float((weights * apart) @ apart), 1e-12), 0.0)
     line = at[1] + slope * (levels - at[0])
-    value = (checks.weigh(where, weights * mean, len(levels)) + PSEUDO_ROWS * line) / (size + PSEUDO_ROWS)
+    value = (checks.bincount(where, weights * mean, len(levels)) + PSEUDO_ROWS * line) / (size + PSEUDO_ROWS)
     value = isotonic_regression(value, sample_weight=size + PSEUDO_ROWS)
     span = value[-1] - value[0]
     return (levels, (value - value[0]) / span) if span > LEAST_SCALE else (levels, levels)
@@ -176,7 +176,7 @@ def _ranks(column: Floats, weights: Floats) -> Knots:
     """Return places and the shares they stand for: their ranks among all rows."""
     has_answer = ~np.isnan(column)
     values, where = np.unique(column[has_answer], return_inverse=True)
-    weight = checks.weigh(where, weights[has_answer])
+    weight = checks.bincount(where, weights[has_answer])
     # Ties get the middle of the ranks that they share.
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     if len(values) > MAX_KNOTS:
@@ -206,7 +206,7 @@ class LabeledRows(Rows):
     ) -> "LabeledRows":
         """Return labeled rows, each once; groups are their datasets unless others are given."""
         codes = (
-            checks.numbered(votes.datasets)[1]
+            checks.factorize(votes.datasets)[1]
             if groups is None
             else np.unique(np.asarray(groups), return_inverse=True)[1]
         )
@@ -229,7 +229,7 @@ class LabeledRows(Rows):
     def balanced(self) -> Floats:
         """Return row weights under which every dataset x class weighs the same, summing to the sum of weights."""
         code = 2 * self.groups + self.labels
-        size = checks.weigh(code, self.weights)
+        size = checks.bincount(code, self.weights)
         return np.asarray(self.weights / size[code] * self.weights.sum() / (size > 0).sum())
 
     def of_classes(self) -> tuple[Floats, Floats]:
@@ -288,7 +288,7 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
     priority += 1
     np.divide(weights, priority, out=priority)
     priority *= 2.0**53
-    sizes, samples = checks.weigh(stratum, weights), list[Positions]()
+    sizes, samples = checks.bincount(stratum, weights), list[Positions]()
     for code in np.unique(stratum):
         rows = np.flatnonzero(stratum == code)
         if len(rows) > share:
@@ -297,7 +297,7 @@ def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
             weights[rows] = np.maximum(weights[rows], priority[ranked[share]])
         samples.append(rows)
     at = np.concatenate(samples)
-    scale = sizes / np.maximum(checks.weigh(stratum[at], weights[at], len(sizes)), np.finfo(float).tiny)
+    scale = sizes / np.maximum(checks.bincount(stratum[at], weights[at], len(sizes)), np.finfo(float).tiny)
     return replace(train.rows(distinct[at]), weights=weights[at] * scale[stratum[at]])
 
 
@@ -306,12 +306,12 @@ def row_hashes(rows: LabeledRows) -> Hashes:
     parts = []
     for start in range(0, len(rows.votes), checks.ROWS_AT_ONCE):
         block = rows.rows(np.arange(start, min(start + checks.ROWS_AT_ONCE, len(rows.votes))))
-        result = mixed((2 * block.groups.astype(np.int64) + block.labels).view(np.uint64))
+        result = splitmix64_mix((2 * block.groups.astype(np.int64) + block.labels).view(np.uint64))
         for column in block.votes.T:
-            result = mixed(result ^ (column.astype(np.int64) + 2).view(np.uint64))
+            result = splitmix64_mix(result ^ (column.astype(np.int64) + 2).view(np.uint64))
         for column in block.evidence.T:
             plain = np.where(np.isnan(column), np.nan, column) + 0.0
-            result = mixed(result ^ plain.view(np.uint64))
+            result = splitmix64_mix(result ^ plain.view(np.uint64))
         parts.append(result)
     return np.concatenate(parts)
 
@@ -338,7 +338,7 @@ def in_order(train: LabeledRows) -> LabeledRows:
     patterns, where = distinct_patterns(train.votes)
     n_groups = int(train.groups.max()) + 1
     cell = (train.groups * 2 + train.labels) * len(patterns) + where
-    counts = checks.weigh(cell, train.weights, 2 * n_groups * len(patterns))
+    counts = checks.bincount(cell, train.weights, 2 * n_groups * len(patterns))
     cells = np.flatnonzero(counts)
     code, pattern = cells // len(patterns), cells % len(patterns)
     votes, labels = patterns[pattern], (code % 2).astype(np.int8)
@@ -482,7 +482,7 @@ def _calibrated(coef: Floats, rows: Weighed) -> Linear:
     # Platt's targets: 1 / (n + 2) in place of 0. Without them the log loss on llmbar with one training dataset is
     # 1.15, with them .64 (decision 13).
     doubt = 1.0 / (rows.sizes + 2.0)
-    ones, zeros = (checks.weigh(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
+    ones, zeros = (checks.bincount(where, rows.weights * (rows.labels == c), len(values)) for c in (1, 0))
     success = ones * (1 - doubt[1]) + zeros * doubt[0]
     design = np.column_stack([np.ones(len(values)), values])
     penalty = np.diag([1e-9, 1e-6])

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, bincount, is_votes
 from deep._util.odds import logit
 from deep._util.scales import Scale
 from deep.features import Linear, Rows, distinct_patterns, distinct_rows, neutral
@@ -47,7 +47,7 @@ def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
     # No answer stands in the middle of a judge's answers, where it speaks for neither class.
     value = np.where(has_answer, column, np.nanmedian(column) if has_answer.any() else 0.0)
     _, where = np.unique(value, return_inverse=True)
-    ones, zeros = weigh(where, ones), weigh(where, zeros)
+    ones, zeros = bincount(where, ones), bincount(where, zeros)
     return float(ones @ (np.cumsum(zeros) - zeros / 2))
 
 
@@ -257,7 +257,7 @@ class Blend:
         if rows.evidence.shape[1]:
             return self.of_rows(rows)
         patterns, where = distinct_patterns(rows.votes)
-        distinct = Rows(patterns, np.empty((len(patterns), 0)), weigh(where, rows.weights, len(patterns)))
+        distinct = Rows(patterns, np.empty((len(patterns), 0)), bincount(where, rows.weights, len(patterns)))
         result = np.empty((len(self.parts), len(where)))
         for row, values in zip(result, self.of_rows(distinct), strict=True):
             values.take(where, out=row, mode="clip")

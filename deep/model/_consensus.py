@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from deep._util.checks import AnyVotes, Floats, Mask, Positions, is_votes, weigh
+from deep._util.checks import AnyVotes, Floats, Mask, Positions, bincount, is_votes
 from deep._util.odds import expit, logit
 from deep.features import Linear, distinct_patterns, distinct_rows
 
@@ -141,7 +141,7 @@ class Judges:
     def of(cls, votes: AnyVotes, weights: Floats) -> "Judges":
         """Find the judges in rows that have votes, or shares of votes, -1 for none."""
         patterns, row = distinct_rows(votes)
-        total = weigh(row, weights)
+        total = bincount(row, weights)
         # Those that do not give every row the same vote; where none does, those that vote at all. Where nobody voted 1,
         # a judge of zeros alone is like all others, and what it says counts as theirs does.
         varies = np.any(patterns != patterns[0], axis=0)

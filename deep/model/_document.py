@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from deep._util.checks import Floats, Votes, check_share
-from deep._util.files import JsonObject, whole_file
+from deep._util.files import JsonObject, atomic_file
 from deep._util.odds import P_MIN
 from deep._util.scales import Scale
 from deep.calibration import CALIBRATOR_NAMES
@@ -497,7 +497,7 @@ def write_document(content: Mapping[str, object], path: str | Path) -> None:
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"`path` must be a file in an existing folder. Got {str(path)!r}.")
-    with whole_file(path) as scratch:
+    with atomic_file(path) as scratch:
         scratch.write_text(_pretty(dict(content)) + "\n", encoding="ascii")
 
 

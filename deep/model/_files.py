@@ -15,8 +15,8 @@ import numpy as np
 from deep import datasets
 from deep._util.checks import Floats, check_kind
 from deep._util.columns import PlainCsvWriter
-from deep._util.entry_points import WRITER, load_part
-from deep._util.files import LARGEST_MODEL, JsonObject, read_bytes, whole_file
+from deep._util.entry_points import WRITER_GROUP, load_part
+from deep._util.files import MAX_MODEL_BYTES, JsonObject, atomic_file, read_bytes
 from deep.datasets import (
     VOTE_COLUMNS,
     VoteRows,
@@ -118,7 +118,7 @@ def _refused(path: Path, reason: str, remedy: str = "") -> InputError:
 def _content(path: Path) -> FileObject:
     """Return the JSON object that a file holds."""
     try:
-        raw = read_bytes(path, "model", LARGEST_MODEL)
+        raw = read_bytes(path, "model", MAX_MODEL_BYTES)
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
         raise InputError(f"`model` must be a readable file. Got {str(path)!r}: {reason}.") from None
@@ -309,7 +309,7 @@ def score_file(
     sums: dict[str, Floats] = {}
     counts: Counter[str] = Counter()
     # P of a row hangs on the means over its dataset, which are known after the last row: so the rows wait on disk.
-    with whole_file(out) as scratch:
+    with atomic_file(out) as scratch:
         rows = scratch.with_name("rows")
         looked_at = ahead(partial(_look, model), iter_pieces(model, paths, scores, options))
         for name, n, total in _keep(rows, looked_at):
@@ -446,7 +446,7 @@ def writer(
     `dense` says that hardly a probability comes twice, so that Parquet need not look for those that do.
     """
     if to is not None:
-        guest: PlainCsvWriter = load_part(to, WRITER)(path)  # with the same methods
+        guest: PlainCsvWriter = load_part(to, WRITER_GROUP)(path)  # with the same methods
         return guest
     if suffix == ".parquet":
         import pyarrow as pa

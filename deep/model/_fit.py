@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util import checks
-from deep._util.checks import AnyVotes, Texts, Votes, shown
+from deep._util.checks import AnyVotes, Texts, Votes, quote
 from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
 from deep.exceptions import InputError, warn
 from deep.features import distinct_patterns
@@ -113,8 +113,8 @@ def fit(
     >>> fit(votes, sizes=[3], ensembler="LogisticRegression", calibrator="platt").voter_names
     ('prompt-1/gpt-4', 'prompt-2/gpt-4', 'prompt-4/gpt-4')
     """
-    ensemblers = None if ensembler is None else checks.several(ensembler, "ensembler")
-    calibrators = None if calibrator is None else checks.several(calibrator, "calibrator")
+    ensemblers = None if ensembler is None else checks.name_tuple(ensembler, "ensembler")
+    calibrators = None if calibrator is None else checks.name_tuple(calibrator, "calibrator")
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
     warn_of_copies(matrix)
     matrix = matrix if scores is None else matrix.with_answers(scores, score_names)
@@ -149,7 +149,7 @@ def fit_asked(
     own, n = options.own, len(votes.labels)
     groups: Texts | None = None
     if work.groups is not None:
-        group_names, position = checks.numbered(work.groups)
+        group_names, position = checks.factorize(work.groups)
         groups = np.array(group_names, dtype=object)[position]
         checks.check_consistent_length(groups, n, "groups")
     checks.check_seed(random_state)
@@ -319,6 +319,6 @@ def warn_of_copies(votes: VoteMatrix) -> None:
         # A judge that is right 9 times in 10 equals the label on 30 rows in 4 of 100 cases; a copied label always does.
         if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
             warn(
-                f"{shown(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
+                f"{quote(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
                 f"leave it out with `--ignore {name}` (`ignore`)."
             )

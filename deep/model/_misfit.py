@@ -7,7 +7,7 @@ from math import cos, pi, sin
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Mask, Positions, check_consistent_length, weigh
+from deep._util.checks import Floats, Mask, Positions, bincount, check_consistent_length
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 
 # This is added to the diagonal of a penalty: a direction without data or penalty stays where it started.
@@ -441,11 +441,11 @@ def _correction(one: LeftOutRows) -> Floats:
 
 def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
     """Return observed minus corrected log-odds of the cells with rows enough, and the variance of counting."""
-    ones, zeros = (weigh(one.cell, weights) for weights in (one.ones, one.zeros))
+    ones, zeros = (bincount(one.cell, weights) for weights in (one.ones, one.zeros))
     n = ones + zeros
     corrected = correction[0] + correction[1] * one.log_odds
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
-    expected = weigh(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
+    expected = bincount(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
     large = n >= MIN_ROWS
     # Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
     ones, zeros = ones[large] + 0.5, zeros[large] + 0.5

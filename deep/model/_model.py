@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import __version__
-from deep._util.checks import AnyVotes, Floats, Positions, as_numbers, is_votes
-from deep._util.frames import frame_of_table
+from deep._util.checks import AnyVotes, Floats, Positions, as_floats, is_votes
+from deep._util.frames import table_to_frame
 from deep._util.names import html_table, listed
 from deep._util.odds import P_MIN
 from deep._util.scales import Scale
@@ -284,7 +284,7 @@ class Model:
         columns = self._columns(list(SCORE_COLUMNS), matrix, None, prior=prior, **matching)
         scores = {name: SCORE_COLUMNS[name].array(cells) for name, cells in columns.items()}
         why = strongest_votes(self.p_streamed, [voter.id for voter in self.voters], answers, [*self.scales.values()])
-        return frame_of_table(pa.table({**items, "label": label, **scores, "why": why}), library)
+        return table_to_frame(pa.table({**items, "label": label, **scores, "why": why}), library)
 
     def intervals(
         self,
@@ -459,7 +459,7 @@ class Model:
         contexts = self._contexts(evidence, where)
         result = self.scores_at(contexts, evidence=evidence.of_rows(where))
         fresh = replace(self, contexts=contexts, prior_rule=FixedPrior(result.prior), target=target)
-        if labels is None or not (as_numbers(labels, "labels") >= 0).any():
+        if labels is None or not (as_floats(labels, "labels") >= 0).any():
             return fresh if decide is None else fresh.deciding(decide)
         from deep.model._share import estimate_share  # scikit-learn, which a model that is read does without
 

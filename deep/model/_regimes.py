@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep import calibration, ensembles
-from deep._util.checks import Floats, Texts, check_choice, numbered
+from deep._util.checks import Floats, Texts, check_choice, factorize
 from deep._util.odds import P_MIN, expit, logit, penalised_logistic
 from deep._util.scales import scale_sentence
 from deep.exceptions import InputError
@@ -137,7 +137,7 @@ def mean_contexts(blend: Blend, datasets: Sequence[Rows]) -> Floats:
 
 def training_groups(votes: VoteMatrix, *, by_family: bool = False, random_state: int = 0) -> Texts:
     """Return the group that each labeled row is left out with: its dataset, or all that share documents with it."""
-    names, codes = numbered(votes.datasets)
+    names, codes = factorize(votes.datasets)
     if len(names) == 1:
         return votes.datasets
     recipe = _training.RECIPES["deep"]
@@ -187,7 +187,7 @@ class SharedWork:
 def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work: SharedWork) -> Model:
     """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
-    n, least = len(numbered(groups)[0]), MIN_DATASETS
+    n, least = len(factorize(groups)[0]), MIN_DATASETS
     if own == STACK and n < least:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
     if own == AVERAGE or n < least:
@@ -515,7 +515,7 @@ def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | N
     ensemblers = _names(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
     folds = _training.inner_folds(votes, recipe, random_state=work.random_state)
     if groups is not None and folds.group_by == "dataset":
-        folds = InnerFolds(_training.grouped(numbered(groups)[1], _training.chain_limit(votes)), folds.group_by)
+        folds = InnerFolds(_training.grouped(factorize(groups)[1], _training.chain_limit(votes)), folds.group_by)
     training = _training.collapse_folds(votes, folds, options.weighting or recipe.weighting)
     searched = work.searched
     if searched is None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, Labels, Votes, check_choice, check_kind
-from deep._util.odds import DECISION, P_MIN
+from deep._util.odds import DECISION_P, P_MIN
 from deep.base import BaseCalibrator, BaseEnsembler, StagedEnsembler
 from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
@@ -82,7 +82,7 @@ def inner_score(p: Floats, training: TrainingSet, criterion: Criterion, weights:
         return -float((weights * loss).sum() / weights.sum())
     # Accuracy is the paper's criterion, which knows no weights: a row is a row there.
     w = training.cells.counts if criterion == "accuracy" else weights
-    positive = by_group >= DECISION
+    positive = by_group >= DECISION_P
     hits = w[:, :, 0][~positive].sum(), w[:, :, 1][positive].sum()
     if criterion == "accuracy":
         return float(sum(hits) / w.sum())

@@ -110,7 +110,7 @@ def joint_shares(
     """
     every = checks.check_probabilities(p, name="p")
     is_labeled = labeled_mask(labels, len(every))
-    system = np.zeros(len(every), dtype=np.intp) if systems is None else checks.numbered(systems)[1]
+    system = np.zeros(len(every), dtype=np.intp) if systems is None else checks.factorize(systems)[1]
     checks.check_consistent_length(system, len(every), "systems")
     document = Clusters.from_documents(documents, len(every)).codes
     rows = _SystemItems(logit(every), np.asarray(labels), is_labeled, system, document, of_items)
@@ -152,7 +152,7 @@ class _SystemItems:
 
     def mean(self, values: Floats) -> Floats:
         """Return the mean of each system."""
-        return np.asarray(checks.weigh(self.system, values, self.n_systems) / np.bincount(self.system))
+        return np.asarray(checks.bincount(self.system, values, self.n_systems) / np.bincount(self.system))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import AnyVotes, Floats, Positions, Votes, as_numbers, check_votes, is_votes, shown
+from deep._util.checks import AnyVotes, Floats, Positions, Votes, as_floats, check_votes, is_votes, quote
 from deep._util.columns import long_names
-from deep._util.frames import Frame, frame_table, without_codes
+from deep._util.frames import Frame, frame_table, null_for_no_vote
 from deep._util.names import check_name, listed
 from deep._util.odds import logit
 from deep._util.scales import BINARY, Scale
@@ -298,7 +298,7 @@ def votes_of_voters(voters: Sequence[Voter], votes: VotesLike, scales: Scales = 
         table = frame_table(votes)
         if long_names(table.column_names):
             return as_votes(table, scales=scales_of_columns(voters, table.column_names, scales))
-        table = without_codes(table.drop_columns(other_columns(voters, table)))
+        table = null_for_no_vote(table.drop_columns(other_columns(voters, table)))
         if "item_id" not in table.column_names:
             table = table.append_column("item_id", [[str(row) for row in range(table.num_rows)]])
         return as_votes(table, scales=scales_of_columns(voters, table.column_names, scales))
@@ -391,13 +391,13 @@ def select_columns(
 
 def check_places(answers: npt.ArrayLike) -> Floats:
     """Return an array of places on scales."""
-    result = as_numbers(answers, "votes")
+    result = as_floats(answers, "votes")
     with np.errstate(invalid="ignore"):
         wrong = (result < 0) | (result > 1)
     if result.ndim != 2 or wrong.any():
         raise InputError(
             "`votes` must be places on the judges' scales in two dimensions: 0 the worst answer, 1 the best, NaN none. "
-            f"Got {shown(result[wrong][0] if wrong.any() else result.shape)}. Give a matrix or "
+            f"Got {quote(result[wrong][0] if wrong.any() else result.shape)}. Give a matrix or "
             "frame, whose answers are read by the scales."
         )
     return result

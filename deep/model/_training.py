@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.checks import Floats, Labels, Votes, check_choice, numbered
+from deep._util.checks import Floats, Labels, Votes, check_choice, factorize
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 from deep.model.options import Weighting
@@ -261,7 +261,7 @@ def inner_folds(
     # Documents that tie all datasets together leave one fold, and nothing to test on: then each is its own.
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
-    return InnerFolds(grouped(fold_of, limit or chain_limit(votes))[numbered(votes.datasets)[1]], "dataset")
+    return InnerFolds(grouped(fold_of, limit or chain_limit(votes))[factorize(votes.datasets)[1]], "dataset")
 
 
 def collapse_folds(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:

@@ -147,7 +147,7 @@ def fit_unlabeled(
     """
     matrix: AnyVotes
     if are_shares:
-        matrix = np.nan_to_num(checks.as_numbers(votes, "votes"), nan=-1.0)
+        matrix = np.nan_to_num(checks.as_floats(votes, "votes"), nan=-1.0)
     else:
         matrix = checks.check_votes(votes, name="votes", voters=checks.column_names(votes))
     weights = checks.check_sample_weight(sample_weight, len(matrix))
@@ -276,7 +276,7 @@ def _prior(log_odds: Floats, weights: Floats, documents: Positions | None) -> Pr
     p = expit(log_odds)
     mean = float(np.average(p, weights=weights))
     # Without documents a weight counts rows; with them, rows of one document add up.
-    squares = weights * (p - mean) ** 2 if documents is None else checks.weigh(documents, weights * (p - mean)) ** 2
+    squares = weights * (p - mean) ** 2 if documents is None else checks.bincount(documents, weights * (p - mean)) ** 2
     sampling = QUANTILE * np.sqrt(squares.sum()) / weights.sum()
     reach = QUANTILE * np.sqrt(MISFIT[0] + MISFIT[1] * log_odds**2)
     low, high = (np.average(expit(log_odds + sign * reach), weights=weights) for sign in (-1, 1))

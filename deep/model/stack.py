@@ -406,7 +406,7 @@ def labeled_rows(
     """Check labeled rows, leave out those of weight 0, and sample evidence of too many; name datasets by code."""
     panel = Rows.from_arrays(X, answer_map, sample_weight)
     labels = checks.check_labels(y, len(panel.votes))
-    names, codes = checks.numbered(groups)
+    names, codes = checks.factorize(groups)
     checks.check_consistent_length(codes, len(labels), "groups")
     # Above 50 datasets fits would grow with their number, so that several leave together (decision 23).
     folds = grouped(codes)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from deep.judges import Choice, LLMReply
 from deep.prompt_pool._material import Material
 from deep.prompt_pool._reader import FinalAnswer, Kind, Output, ReplyReader, after_thoughts, entries
-from deep.prompt_pool._sayings import normalise_label, read_label, said_in
+from deep.prompt_pool._sayings import normalise_label, read_label, values_stated
 from deep.records import Judgment, Reason
 
 # One entry a token of the reply, as chat completions give them: `token`, `logprob`, `top_logprobs`.
@@ -114,14 +114,14 @@ def _sides(token: str, labels: Mapping[str, int]) -> set[int]:
     return {polarity for label, polarity in spelled if label.startswith(start) or start.startswith(label)}
 
 
-CUT_OFF = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
-WITHHELD = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
+CUT_OFF_REASONS = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
+WITHHELD_REASONS = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 
 # The characters at either end of a longer reply that are read; what it holds between is no place for an answer.
-LONGEST_SIDE = 30_000
+MAX_CHARACTERS_A_SIDE = 30_000
 
 _QUOTATION = re.compile(r'"([^"\n]{8,400})"|\u201c([^\u201d\n]{8,400})\u201d')
-_CHOSEN = re.compile(
+_CONSTRAINED_REPLY = re.compile(
     r'\s*\{\s*"(?P<kind>verdict|score)(?:-(?P<tag>[0-9a-f]{8}))?"\s*:\s*"(?P<label>[^"\\\n]{1,100})"\s*\}\s*'
 )
 _UNABLE = r"(?:can't|can ?not|won't|will not|(?:am|are|m|re) (?:unable|not able) to)"
@@ -154,9 +154,9 @@ def why_unusable(reply: LLMReply | None) -> Reason | None:
     if reply is None:
         return "failed"
     finish = str(reply.finish_reason or "").casefold()
-    if reply.refusal or finish in WITHHELD:
+    if reply.refusal or finish in WITHHELD_REASONS:
         return "refused"
-    return "truncated" if finish in CUT_OFF else None
+    return "truncated" if finish in CUT_OFF_REASONS else None
 
 
 @dataclass(frozen=True)
@@ -229,12 +229,12 @@ class AnswerForm:
         """Read one reply; never raises, whatever the reply holds."""
         finish = str(finish_reason or "").casefold()
         reply = text if isinstance(text, str) else ""
-        if refusal or finish in WITHHELD:
+        if refusal or finish in WITHHELD_REASONS:
             return Judgment(vote=-1, reason="refused", raw_text=reply or refusal)
-        cut = finish in CUT_OFF
+        cut = finish in CUT_OFF_REASONS
         begin = after_thoughts(reply) or 0
         # A server that holds replies to a schema wraps the answer; it is read as the line that the prompt asks for.
-        wrapped = _CHOSEN.fullmatch(reply, begin) if self.output != "json" else None
+        wrapped = _CONSTRAINED_REPLY.fullmatch(reply, begin) if self.output != "json" else None
         if wrapped is not None and wrapped["kind"] == self.kind and wrapped["label"] in self.labels:
             line = self.line(wrapped["tag"] or "", wrapped["label"])
             plain = self.judge(line, finish_reason=None, refusal=None, material=material, logprobs=logprobs)
@@ -243,9 +243,9 @@ class AnswerForm:
             return self._list_judgment(reply, material)
         excerpt = reply
         # Both ends are read: some answers open a reply, most close it.
-        if len(reply) > 2 * LONGEST_SIDE:
-            begin = min(begin, len(reply) - 2 * LONGEST_SIDE)
-            excerpt = f"{reply[begin : begin + LONGEST_SIDE]}\n{reply[-LONGEST_SIDE:]}"
+        if len(reply) > 2 * MAX_CHARACTERS_A_SIDE:
+            begin = min(begin, len(reply) - 2 * MAX_CHARACTERS_A_SIDE)
+            excerpt = f"{reply[begin : begin + MAX_CHARACTERS_A_SIDE]}\n{reply[-MAX_CHARACTERS_A_SIDE:]}"
         answers = ReplyReader(excerpt, self, cut, material).final_answers()
         if len({answer.reading.value for answer in answers}) == 1:
             return replace(self._judgment(answers, excerpt, logprobs), raw_text=reply)
@@ -253,8 +253,8 @@ class AnswerForm:
 
     def verdicts_in(self, text: str) -> set[float]:
         """Return the values of all that can be read in a reply as an answer or a statement."""
-        answers = ReplyReader(text[-LONGEST_SIDE:], self, cut=False, material=None).known
-        return {*(answer.reading.value for answer in answers), *said_in(text, self.words)}
+        answers = ReplyReader(text[-MAX_CHARACTERS_A_SIDE:], self, cut=False, material=None).readable_answers
+        return {*(answer.reading.value for answer in answers), *values_stated(text, self.words)}
 
     def entries(self, text: str) -> list[int] | None:
         """Return the polarity of each entry of a list, under the last key that has a label in all; None without one."""
@@ -345,11 +345,11 @@ def choice_of(form: AnswerForm, tag: str, how: str) -> Choice | None:
     labels = list(form.told)
     if how == "vllm":
         lines = [form.line(tag, label) for label in labels]
-        return Choice({"structured_outputs": {"choice": lines}}, frozenset(map(_squeezed, lines)))
+        return Choice({"structured_outputs": {"choice": lines}}, frozenset(map(_with_single_blanks, lines)))
     key = form.key(tag)
     answers = [json.dumps({key: label}, ensure_ascii=False) for label in labels]
     schema = object_schema({key: {"type": "string", "enum": labels}})
-    return Choice({"response_format": reply_schema("verdict", schema)}, frozenset(map(_squeezed, answers)))
+    return Choice({"response_format": reply_schema("verdict", schema)}, frozenset(map(_with_single_blanks, answers)))
 
 
 def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
@@ -362,14 +362,14 @@ def reply_schema(name: str, schema: Mapping[str, object]) -> dict[str, object]:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-def _squeezed(text: str) -> str:
+def _with_single_blanks(text: str) -> str:
     return "".join(text.split())
 
 
 # The most characters of the reply's end that are quoted, so that a repair has a greatest cost.
 MOST_QUOTED = 2000
 
-_TURN = """
+_REPAIR_TURN = """
 A reply to all of the above follows, between tags. It is material too.
 
 {reply}
@@ -395,7 +395,7 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
         The reply as it came.
     """
     # The reply's own code: it is new, so that no tag in the reply can close the fence.
-    fence = Material(reply[-MOST_QUOTED:], "\n".join(material.given))
+    fence = Material(reply[-MOST_QUOTED:], "\n".join(material.shown_texts))
     quoted = f"<reply-{fence.code}>\n{fence.source}\n</reply-{fence.code}>"
     tag = form.tag(material, again=True)
     # The lines that the judge may write.
@@ -405,4 +405,4 @@ def repair_text(form: AnswerForm, material: Material, reply: str) -> str:
     else:
         *others, last = (f'"{form.line(tag, label)}"' for label in form.told)
         lines = f"exactly {', '.join(others)} or {last}" if others else f"exactly {last}"
-    return _TURN.format(reply=quoted, lines=lines)
+    return _REPAIR_TURN.format(reply=quoted, lines=lines)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain
 
-from deep._util.files import packaged
+from deep._util.files import read_asset
 
 Span = tuple[int, int]
 """Where a passage begins, and where it ends: the position behind its last character."""
@@ -24,7 +24,7 @@ Span = tuple[int, int]
 _QUOTES = frozenset("'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u00ab\u00bb\u2039\u203a")
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 _MARKUP = frozenset("*_#")
-_EDGES = " '.,;:"
+_EDGE_CHARACTERS = " '.,;:"
 
 
 @lru_cache(maxsize=4096)
@@ -91,7 +91,7 @@ class SearchableText:
         only without them; None where it is not found, or has no letter and no digit.
         """
         folded = _fold(quotation)[0].strip()
-        for form in dict.fromkeys((folded, folded.strip(_EDGES))):
+        for form in dict.fromkeys((folded, folded.strip(_EDGE_CHARACTERS))):
             if any(map(str.isalnum, form)):
                 places = self._places(form)
                 first = next(places, None)
@@ -115,13 +115,13 @@ class SearchableText:
         return len(pair) == 2 and pair.isalnum()
 
 
-def around(text: str, span: Span, margin: int) -> str:
+def text_around(text: str, span: Span, margin: int) -> str:
     """Return a passage with up to `margin` characters on either side, cut at white space.
 
     Examples
     --------
-    >>> from deep.prompt_pool import around
-    >>> around("It rained all day and snowed all night.", (22, 28), margin=6)
+    >>> from deep.prompt_pool import text_around
+    >>> text_around("It rained all day and snowed all night.", (22, 28), margin=6)
     'and snowed all'
     """
     start, end = span
@@ -153,13 +153,13 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
     return result
 
 
-def covered(span: Span, by: Iterable[Span]) -> int:
+def n_covered(span: Span, by: Iterable[Span]) -> int:
     """Return how many characters of a span the others cover.
 
     Examples
     --------
-    >>> from deep.prompt_pool import covered
-    >>> covered((0, 10), by=[(8, 20), (2, 4), (3, 5)])
+    >>> from deep.prompt_pool import n_covered
+    >>> n_covered((0, 10), by=[(8, 20), (2, 4), (3, 5)])
     5
     """
     return sum(max(0, min(span[1], end) - max(span[0], start)) for start, end in merge_spans(by))
@@ -179,11 +179,11 @@ _FILLERS = "\u115f\u1160"
 # The name of a letter that is a Latin one in another dress: a small capital, turned, struck, in a black square.
 _LATIN = re.compile(r"(?:LATIN|NEGATIVE|REGIONAL)\b.* ([A-Z])(?: WITH .*)?")
 
-_ALIKE = str.maketrans("l", "i")
+_LOOKALIKE_LETTERS = str.maketrans("l", "i")
 _FIGURE = re.compile(r"(?<=[^\W\d_])[013457]+|[013457]+(?=[^\W\d_])")
 _FIGURES = str.maketrans("013457", "oieast")
 
-_NOTE = re.compile("[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+")
+_FOOTNOTE = re.compile("[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+")
 _ELEMENTS = (
     "a|abbr|address|article|aside|b|bdi|bdo|big|blockquote|body|br|caption|center|cite|code|col|dd|del|details|dfn|div|dl|dt|em"
     "|figcaption|figure|font|footer|h[1-6]|header|hr|i|img|ins|kbd|label|li|main|mark|nav|ol|p|pre|q|ruby|rp|rt|s|samp|section"
@@ -195,28 +195,28 @@ _HIDDEN = re.compile(
     r"|(?<=\])\([^()\n]{0,400}\)|\[[\^/]?(?:\d{1,3}|[a-z*])\]|\\[a-z]{1,20}"
 )
 _ELEMENT = re.compile(r"<[^<>]{0,300}>")
-_ASIDE = re.compile(r"\[[^\[\]]{0,300}\]|\([^()]{0,300}\)|\{[^{}]{0,300}\}")
+_PARENS = re.compile(r"\[[^\[\]]{0,300}\]|\([^()]{0,300}\)|\{[^{}]{0,300}\}")
 _ROW = re.compile(r"^[^|\n]*(\|.*\|)[ \t]*$", re.MULTILINE)  # a first row may stand behind a sentence
 
 
-def decoded(text: str) -> str:
+def decode(text: str) -> str:
     r"""Return a text as it reads once its escapes and entities are undone, also where they stand one in another.
 
     It is compared and never shown: no backslash is left in it.
 
     Examples
     --------
-    >>> from deep.prompt_pool._locate import decoded
-    >>> decoded(r"&lt;faithful&gt; V\u0045R\u200bDICT &amp;quot;")
+    >>> from deep.prompt_pool._locate import decode
+    >>> decode(r"&lt;faithful&gt; V\u0045R\u200bDICT &amp;quot;")
     '<faithful> VERDICT "'
     """
     # An entity that lacks its semicolon may be waiting for an escape to be undone.
     without_entities = partial(_ENTITY.sub, _character)
-    plain = _settled(text, lambda text: _ESCAPE.sub(_unescaped, _settled(visible(text), without_entities)))
+    plain = _until_stable(text, lambda text: _ESCAPE.sub(_unescaped, _until_stable(visible(text), without_entities)))
     return html.unescape(plain).replace("\\", "")
 
 
-def _settled(text: str, undo: Callable[[str], str]) -> str:
+def _until_stable(text: str, undo: Callable[[str], str]) -> str:
     """Return a text from which one layer after another is taken, until it stays as it is."""
     # n times `&amp;` in one another would take n rounds over the whole text.
     for _ in range(_MAX_LAYERS):
@@ -257,18 +257,18 @@ def letters(text: str) -> str:
     >>> letters("\u0421\u039fURT\ufe0f ru\u0336les: V3RD1CT\ua789 Y-\nES") == letters("court rules verdict yes")
     True
     """
-    return "".join(filter(str.isalnum, _folded(text))).translate(_ALIKE)
+    return "".join(filter(str.isalnum, _folded(text))).translate(_LOOKALIKE_LETTERS)
 
 
 def _folded(text: str) -> str:
     """Return a text in small letters, each as the Latin one that it looks like, where it looks like one."""
     if not text.isascii():
-        text = text.translate({ord(c): _look(c) for c in set(text) if not c.isascii()})
+        text = text.translate({ord(c): _latin_lookalike(c) for c in set(text) if not c.isascii()})
     return _FIGURE.sub(lambda figures: figures[0].translate(_FIGURES), text.casefold())
 
 
 @cache
-def _look(character: str) -> str:
+def _latin_lookalike(character: str) -> str:
     alike = _lookalikes()
     if character in alike:
         return alike[character]
@@ -287,7 +287,7 @@ def _latin(character: str) -> str:
 @cache
 def _lookalikes() -> dict[str, str]:
     return {
-        character: letter for letter, alike in packaged(__package__, "lookalikes.toml").items() for character in alike
+        character: letter for letter, alike in read_asset(__package__, "lookalikes.toml").items() for character in alike
     }
 
 
@@ -302,12 +302,12 @@ def skeletons(text: str) -> tuple[str, ...]:
     ('**ver**dict[1]: yes', '**ver**dict : yes')
     """
     plain = text.translate(_TAG_CHARACTERS)
-    wholes = [form for whole in (plain, _NOTE.sub(" ", plain)) for form in (_folded(whole), _folded(decoded(whole)))]
+    wholes = [form for whole in (plain, _FOOTNOTE.sub(" ", plain)) for form in (_folded(whole), _folded(decode(whole)))]
     clean = [_HIDDEN.sub(" ", whole) for whole in wholes]
     # Elements of any name, and then whatever stands in brackets.
     bare = [_ELEMENT.sub(" ", view) for view in clean]
-    views = [*wholes, *clean, *bare, *(_ASIDE.sub(" ", view) for view in bare), *("\n".join(_cells(v)) for v in clean)]
-    return tuple(dict.fromkeys(view.translate(_ALIKE) for view in views if view))
+    views = [*wholes, *clean, *bare, *(_PARENS.sub(" ", view) for view in bare), *("\n".join(_cells(v)) for v in clean)]
+    return tuple(dict.fromkeys(view.translate(_LOOKALIKE_LETTERS) for view in views if view))
 
 
 def _cells(text: str) -> Iterator[str]:
@@ -319,13 +319,13 @@ def _cells(text: str) -> Iterator[str]:
         yield from (f"{name}: {cell}" for name, cell in zip(head, cells, strict=False))
 
 
-def ways(first: str, rest: str) -> tuple[str, ...]:
+def letter_orders(first: str, rest: str) -> tuple[str, ...]:
     """Return the letters of a name and of what is said of it, in a row; also all, or each word, from right to left.
 
     Examples
     --------
-    >>> from deep.prompt_pool._locate import ways
-    >>> ways("VERDICT", "NO")
+    >>> from deep.prompt_pool._locate import letter_orders
+    >>> letter_orders("VERDICT", "NO")
     ('verdictno', 'ontcidrev', 'tcidrevon')
     """
     words = [letters(word) for word in re.findall(r"[^\W_]+", f"{first} {rest}")]
@@ -333,15 +333,15 @@ def ways(first: str, rest: str) -> tuple[str, ...]:
     return forward, forward[::-1], "".join(word if word.isdigit() else word[::-1] for word in words)
 
 
-def spelled(first: str, rest: str) -> re.Pattern[str]:
+def spelling_pattern(first: str, rest: str) -> re.Pattern[str]:
     """Return the pattern of a name and what is said of it in a skeleton: whole words, any signs between letters.
 
     Examples
     --------
-    >>> from deep.prompt_pool._locate import skeletons, spelled
+    >>> from deep.prompt_pool._locate import skeletons, spelling_pattern
     >>> texts = ("V.E.R.D.I.C.T = N O", "verdict. Nobody")
-    >>> [bool(spelled("VERDICT", "NO").search(skeletons(text)[0])) for text in texts]
+    >>> [bool(spelling_pattern("VERDICT", "NO").search(skeletons(text)[0])) for text in texts]
     [True, False]
     """
-    either = "|".join(r"[\W_]*".join(map(re.escape, way)) for way in dict.fromkeys(ways(first, rest)))
+    either = "|".join(r"[\W_]*".join(map(re.escape, way)) for way in dict.fromkeys(letter_orders(first, rest)))
     return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_])")

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from deep.exceptions import InputError
-from deep.prompt_pool._locate import decoded, letters, skeletons, spelled, ways
+from deep.prompt_pool._locate import decode, letter_orders, letters, skeletons, spelling_pattern
 from deep.records import Example
 
 PLACEHOLDER = re.compile(r"\{\{ ?([A-Za-z_]+) ?\}\}")
@@ -34,7 +34,7 @@ _ZERO_WIDTH_SPACE = "\u200b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SENTENCE_END = re.compile(r"[.!?:;<>\n\u3002\uff01\uff1f]")
 # Letters and digits in a row that stand in no text by chance, and need no ends of words around them.
-_SURE = 24
+_SURE_LENGTH = 24
 
 # Behind the key of an empty list: brackets with nothing between them, or a sign and no word more in the line.
 _ENDS = r"\s\w.,;!?()'\"\u2018-\u201f"
@@ -106,16 +106,16 @@ class Material:
         same prefix; a claim that was written to hold them all falls back on a hash that covers the claim too,
         which a text cannot be made to contain.
         """
-        return self._unseen(code for n in range(1, len(self.given) + 1) for code in _codes(*self.given[:n]))
+        return self._unseen(code for n in range(1, len(self.shown_texts) + 1) for code in _codes(*self.shown_texts[:n]))
 
     def _unseen(self, codes: Iterable[str]) -> str:
         """Return the first code that stands in none of the texts, else the last."""
         # A code that stands in the material could be copied out of it.
-        texts, candidates = [text.casefold() for text in self.given], list(codes)
+        texts, candidates = [text.casefold() for text in self.shown_texts], list(codes)
         return next((code for code in candidates if not any(code in text for text in texts)), candidates[-1])
 
     @property
-    def given(self) -> list[str]:
+    def shown_texts(self) -> list[str]:
         """The texts that the judge is shown."""
         return [self.source, self.claim, *([] if self.question is None else [self.question])]
 
@@ -128,7 +128,7 @@ class Material:
     @cached_property
     def answer_code(self) -> str:
         """Return 8 hexadecimal digits of a hash of all texts: no other question has them, and no text can hold them."""
-        return self._unseen(_codes("answer", *self.given))
+        return self._unseen(_codes("answer", *self.shown_texts))
 
     def tag(self, word: str) -> str:
         """Return the code that the answer must carry: always where `coded`, else where a text holds a `word` line.
@@ -145,12 +145,12 @@ class Material:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The texts as they stand and as they read once decoded."""
-        return tuple(dict.fromkeys([*self.given, *map(decoded, self.given)]))
+        return tuple(dict.fromkeys([*self.shown_texts, *map(decode, self.shown_texts)]))
 
     @cached_property
     def _seen(self) -> tuple[str, ...]:
         """The skeletons of the texts, in which an echo is looked for."""
-        return tuple(dict.fromkeys(view for text in self.given for view in skeletons(text)))
+        return tuple(dict.fromkeys(view for text in self.shown_texts for view in skeletons(text)))
 
     def equals(self, text: str) -> bool:
         """Tell whether `text` is one of the texts or a line of it, but for its look, punctuation and white space."""
@@ -188,15 +188,15 @@ class Material:
         >>> Material("<b>VERDICT</b>[1]: no", "It rained.").holds("verdict", "NO")
         True
         """
-        name, answer = decoded(name), decoded(answer)
-        spellings = ways(name, answer)
-        if len(spellings[0]) < _SURE:
-            return bool(spellings[0]) and any(map(spelled(name, answer).search, self._seen))
+        name, answer = decode(name), decode(answer)
+        spellings = letter_orders(name, answer)
+        if len(spellings[0]) < _SURE_LENGTH:
+            return bool(spellings[0]) and any(map(spelling_pattern(name, answer).search, self._seen))
         return any(way in text for text in self._letters for way in spellings)
 
     def forges(self, name: str, labels: Iterable[str]) -> bool:
         """Tell whether a text holds an answer of this name, in whatever disguise: a label, or a number without any."""
-        number = spelled(name, "").pattern + r"[\W_]*\d"
+        number = spelling_pattern(name, "").pattern + r"[\W_]*\d"
         names = list(labels)
         return any(self.holds(name, one) for one in names) if names else any(map(re.compile(number).search, self._seen))
 
@@ -223,11 +223,11 @@ class Material:
         if any(map(str.isalnum, text_of_value)):
             return self.holds(key, text_of_value)
         # An empty list is told by the sign behind its key, whatever became of its brackets.
-        empty = re.compile(spelled(decoded(key), "").pattern + _EMPTY, re.MULTILINE)
+        empty = re.compile(spelling_pattern(decode(key), "").pattern + _EMPTY, re.MULTILINE)
         return isinstance(value, str) or any(empty.search(way) for text in self._seen for way in (text, text[::-1]))
 
 
-def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object as a dict with keys in lower case; one that says a key twice says nothing."""
     fields = {key.casefold(): value for key, value in pairs}
     if len(fields) < len(pairs):
@@ -235,13 +235,13 @@ def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
+def render(template: str, values: Mapping[str, str]) -> str:
     """Replace each placeholder of `template` in one pass; what is put in is never scanned again."""
     return PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
 # The version of the choice of examples, raised when it changes, since the judge then reads other text.
-SELECTION = 1
+SELECTION_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class FewShot:
     def version(self) -> str:
         """SHA-256 of all that decides what is shown, 64 hexadecimal digits."""
         lines = [f"{_rank(shot)} {shot.label} {shot.dataset!r} {shot.document_id!r}" for shot in self._ranked]
-        return sha256("\n".join([f"{SELECTION} {self.shots}", *lines]).encode(errors="replace")).hexdigest()
+        return sha256("\n".join([f"{SELECTION_VERSION} {self.shots}", *lines]).encode(errors="replace")).hexdigest()
 
     def choose(self, example: Example) -> tuple[Example, ...]:
         """Return the labeled examples to show with one example.

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import packaged, parse_toml, read_bytes
-from deep._util.names import table
+from deep._util.files import parse_toml, read_asset, read_bytes
+from deep._util.names import format_table
 from deep.exceptions import InputError
 from deep.prompt_pool._prompt import Prompt, find_problems
 
@@ -17,13 +17,13 @@ from deep.prompt_pool._prompt import Prompt, find_problems
 DOCUMENT_FIRST = "-doc-first"
 
 # The word behind ``ID@`` that names the version whose answers carry a code of their question.
-CODED = "coded"
+CODED_VERSION = "coded"
 
 # Digits of a hash that name a version, as columns of votes show them.
 SHORTEST_HASH = 8
 
 _MATERIAL = "{{source}}\n\n{{claim}}\n\n"
-_ORDER = " The material comes first, the task after it."
+_MATERIAL_FIRST_SENTENCE = " The material comes first, the task after it."
 
 
 def document_first(prompt: Prompt) -> Prompt:
@@ -60,7 +60,7 @@ def document_first(prompt: Prompt) -> Prompt:
         prompt,
         id=prompt.id + DOCUMENT_FIRST,
         document_first=True,
-        system=f"{first_line}{_ORDER}{line_end}{rest}" if first_line else prompt.system,
+        system=f"{first_line}{_MATERIAL_FIRST_SENTENCE}{line_end}{rest}" if first_line else prompt.system,
         user=_MATERIAL + prompt.user.replace(_MATERIAL, ""),
     )
 
@@ -72,17 +72,17 @@ _ENDINGS = ("", DOCUMENT_FIRST)
 POOLS: Mapping[str, tuple[str, ...]] = {
     pool + ending: tuple(name + ending for name in names)
     for ending in _ENDINGS
-    for pool, names in packaged(__package__, "pools.toml").items()
+    for pool, names in read_asset(__package__, "pools.toml").items()
 }
 """The ids of the prompts of each pool, by name."""
 
 
 def list_prompts() -> tuple[str, ...]:
     """Return the ids of all prompts that come with deep, sorted."""
-    return tuple(sorted(name + ending for name in _written() for ending in _ENDINGS))
+    return tuple(sorted(name + ending for name in _written_ids() for ending in _ENDINGS))
 
 
-def _written() -> list[str]:
+def _written_ids() -> list[str]:
     """Return the ids of the prompts that have a file of their own; the variants of the others come from theirs."""
     return [path.stem for path in FOLDER.glob("*.toml")]
 
@@ -110,7 +110,7 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
         return _load(Path(id_or_path))
     full, at, version = str(id_or_path).partition("@")
     if full not in list_prompts():
-        allowed = ", ".join(sorted(_written()))
+        allowed = ", ".join(sorted(_written_ids()))
         raise InputError(
             f"`id` must be one of {allowed}, each also with {DOCUMENT_FIRST} behind it, or a path to a .toml file. "
             f"Got {str(id_or_path)!r}."
@@ -122,10 +122,10 @@ def load_prompt(id_or_path: str | Path) -> Prompt:
         return prompt
     versions = [prompt, replace(prompt, coded=True)]
     for one in versions:
-        if (version == CODED and one.coded) or (len(version) >= SHORTEST_HASH and one.hash.startswith(version)):
+        if (version == CODED_VERSION and one.coded) or (len(version) >= SHORTEST_HASH and one.hash.startswith(version)):
             return one
     hashes = " or ".join(one.hash[:SHORTEST_HASH] for one in versions)
-    raise InputError(f"`id` must have {CODED} or its own hash after the @, {hashes}. Got {str(id_or_path)!r}.")
+    raise InputError(f"`id` must have {CODED_VERSION} or its own hash after the @, {hashes}. Got {str(id_or_path)!r}.")
 
 
 def load_pool(name_or_folder: str | Path) -> tuple[Prompt, ...]:
@@ -215,8 +215,8 @@ def _load(path: Path) -> Prompt:
 
 
 _TEXTS = ("system", "user")
-_AIM = ("ID", "STRICTNESS", "TPR", "TNR", "ERROR THAT IT IS NOT TO SHARE")
-_AIMS = "\ndesigned for different errors; rates beside deep-strict-steps"
+_AIM_HEADER = ("ID", "STRICTNESS", "TPR", "TNR", "ERROR THAT IT IS NOT TO SHARE")
+_AIMS_TITLE = "\ndesigned for different errors; rates beside deep-strict-steps"
 
 
 def describe_prompt(prompt: Prompt) -> dict[str, object]:
@@ -235,20 +235,20 @@ def prompt_lines(prompt: Prompt) -> Iterator[str]:
     """Yield the fields of a prompt as a table, and its messages."""
     fields = describe_prompt(prompt)
     header = {name: value for name, value in fields.items() if name not in _TEXTS and value not in (None, {}, "")}
-    yield table([(name, _in_words(value)) for name, value in header.items()])
+    yield format_table([(name, _in_words(value)) for name, value in header.items()])
     yield from (f"\n[{name}]\n{str(fields[name]).strip()}" for name in _TEXTS if fields[name])
 
 
 def prompt_table(prompts: Iterable[Prompt]) -> str:
     """Return a table of prompts, a line each, and one of the aims of those that are to err in their own way."""
     entries = list(prompts)
-    rows = table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, entries)])
+    rows = format_table([("ID", "HASH", "ANSWER", "REASONS", "FOLLOWS"), *map(_row, entries)])
     aims = [
         (prompt.id, prompt.strictness, prompt.expected_tpr, prompt.expected_tnr, prompt.unshared_error)
         for prompt in entries
         if prompt.unshared_error
     ]
-    return "\n".join([rows, _AIMS, table([_AIM, *aims])]) if aims else rows
+    return "\n".join([rows, _AIMS_TITLE, format_table([_AIM_HEADER, *aims])]) if aims else rows
 
 
 def _row(prompt: Prompt) -> tuple[str, ...]:
@@ -294,7 +294,7 @@ class ReplyCheck:
 
     def results(self) -> Mapping[str, object]:
         """Return the counts and the samples as values of JSON."""
-        samples = {kind: list(map(ending, replies[:N_ENDINGS])) for kind, replies in self.by_kind.items()}
+        samples = {kind: list(map(reply_ending, replies[:N_ENDINGS])) for kind, replies in self.by_kind.items()}
         counts = {kind: len(replies) for kind, replies in self.by_kind.items()}
         return {"replies": self.n_replies, "lost": self.n_lost, "counts": counts, "endings": samples}
 
@@ -302,20 +302,20 @@ class ReplyCheck:
         """Yield a table of what is read, with some endings of each kind."""
         rows = sorted(self.by_kind.items(), key=lambda item: (-len(item[1]), item[0]))
         shares = [(kind, len(texts), f"{100 * len(texts) / max(self.n_replies, 1):.1f} %") for kind, texts in rows]
-        yield table([("READ AS", "REPLIES", "SHARE"), *((kind, f"{n:,}", share) for kind, n, share in shares)])
+        yield format_table([("READ AS", "REPLIES", "SHARE"), *((kind, f"{n:,}", share) for kind, n, share in shares)])
         yield f"\n{self.n_lost:,} of {self.n_replies:,} replies are lost"
         for kind, texts in rows:
             yield f"\n{kind}"
-            yield from (f"  {ending(reply)}" for reply in texts[:N_ENDINGS])
+            yield from (f"  {reply_ending(reply)}" for reply in texts[:N_ENDINGS])
 
 
-def ending(reply: str) -> str:
+def reply_ending(reply: str) -> str:
     r"""Return the end of a reply in one line.
 
     Examples
     --------
-    >>> from deep.prompt_pool._pool import ending
-    >>> ending("It rained.\nVERDICT: NO")
+    >>> from deep.prompt_pool._pool import reply_ending
+    >>> reply_ending("It rained.\nVERDICT: NO")
     'It rained. VERDICT: NO'
     """
     line = " ".join(reply.split())

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from deep.exceptions import InputError
 from deep.judges import Choice
 from deep.prompt_pool._answer_form import AnswerForm, Logprobs, choice_of, object_schema, repair_text
-from deep.prompt_pool._material import PLACEHOLDER, Material, fill
+from deep.prompt_pool._material import PLACEHOLDER, Material, render
 from deep.prompt_pool._reader import Kind, Output
 from deep.prompt_pool._sayings import normalise_label
 from deep.records import Example, Judgment
@@ -24,19 +24,19 @@ Rule = Literal["all", "any"]
 RENDERING = 1
 
 # The words of a prompt that is to err in its own way, beside its `unshared_error`.
-PURPOSE: dict[str, tuple[str, ...]] = {
+PURPOSE_WORDS: dict[str, tuple[str, ...]] = {
     "strictness": ("even", "lenient", "strict"),
     "expected_tpr": ("higher", "lower", "same"),
     "expected_tnr": ("higher", "lower", "same"),
 }
 
 # What is written about a prompt; a better citation must not make a new column or buy an answer again.
-_NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE)
+_NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPOSE_WORDS)
 
 # Fields that came later, hashed only where they are set: a prompt from before keeps its columns and its answers.
 _HASHED_IF_SET = ("answer_first", "coded", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
 
-_PLACE = "{{examples}}\n\n"
+_EXAMPLES_PLACE = "{{examples}}\n\n"
 _QUESTION = "No more cases. What you are asked about follows.\n\n"
 _EXAMPLES = "Some cases that people have decided, to show what the answers mean. They are not what you are asked about."
 
@@ -190,7 +190,7 @@ class Prompt:
     @property
     def takes_examples(self) -> bool:
         """Whether the prompt has a place of its own for labeled examples, which stays empty where there are none."""
-        return _PLACE in self.user
+        return _EXAMPLES_PLACE in self.user
 
     @cached_property
     def shows_question(self) -> bool:
@@ -236,7 +236,7 @@ class Prompt:
             paragraphs = user.split("\n\n")
             user = "\n\n".join(part for part in paragraphs if "question" not in PLACEHOLDER.findall(part))
         messages = [("system", self.system), ("user", user)]
-        return [{"role": role, "content": fill(text, values).strip()} for role, text in messages if text.strip()]
+        return [{"role": role, "content": render(text, values).strip()} for role, text in messages if text.strip()]
 
     def render_repair(
         self, source: str, claim: str, reply: str, shots: Sequence[Example] = (), *, question: str | None = None
@@ -294,11 +294,11 @@ class Prompt:
     def _with_place_for(self, shots: Sequence[Example]) -> str:
         """Return the user message with a place for labeled examples exactly where there are any."""
         if not shots or self.takes_examples:
-            return self.user if shots else self.user.replace(_PLACE, "")
+            return self.user if shots else self.user.replace(_EXAMPLES_PLACE, "")
         places = {match[1]: match.start() for match in PLACEHOLDER.finditer(self.user)}
         starts = [self.user.rfind("\n\n", 0, places["question"]) + 2] if self.shows_question else []
         start = min(places["source"], places["claim"], *starts)
-        return f"{self.user[:start]}{_PLACE}{_QUESTION}{self.user[start:]}"
+        return f"{self.user[:start]}{_EXAMPLES_PLACE}{_QUESTION}{self.user[start:]}"
 
     def _shown(self, shots: Sequence[Example]) -> str:
         """Return labeled examples as the judge sees them."""
@@ -403,15 +403,15 @@ class Prompt:
 
 
 # The types that a value may have in a file, by that of the field of a prompt.
-IN_FILES = {float: (float, int), Mapping: (dict,), tuple: (list, tuple), Literal: (str,)}
+FILE_TYPES = {float: (float, int), Mapping: (dict,), tuple: (list, tuple), Literal: (str,)}
 
-FIELDS = {name: IN_FILES.get(get_origin(hint) or hint, (hint,)) for name, hint in get_type_hints(Prompt).items()}
+FIELDS = {name: FILE_TYPES.get(get_origin(hint) or hint, (hint,)) for name, hint in get_type_hints(Prompt).items()}
 FIELDS["scale"] = (list, tuple, dict, NoneType)  # its two ends, or a number for each word
 REQUIRED = {one.name for one in fields(Prompt) if one.default is one.default_factory is MISSING}
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
-_OURS = ("messages", "model", "n", "response_format", "stream", "logprobs", "top_logprobs")
+_OWN_FIELDS = ("messages", "model", "n", "response_format", "stream", "logprobs", "top_logprobs")
 
 
 def find_problems(values: Mapping[str, Any]) -> list[str]:
@@ -434,7 +434,7 @@ def _shape(values: Mapping[str, Any]) -> Iterator[str]:
         elif not isinstance(values[name], types) or (isinstance(values[name], bool) and bool not in types):
             yield f"`{name}` must be a {types[0].__name__}. Got {values[name]!r}."
     closed = {"kind": get_args(Kind), "output": get_args(Output), "windows": get_args(Rule)}
-    closed |= {name: words for name, words in PURPOSE.items() if values.get(name)}
+    closed |= {name: words for name, words in PURPOSE_WORDS.items() if values.get(name)}
     for name, options in closed.items():
         if name in values and values[name] not in options:
             yield f"`{name}` must be one of {', '.join(options)}. Got {values[name]!r}."
@@ -552,8 +552,8 @@ def _ends(scale: Any) -> Any:
 
 def _parameters(values: Mapping[str, Any]) -> Iterator[str]:
     parameters = values.get("parameters", {})
-    for name in sorted(parameters.keys() & set(_OURS)):
-        yield f"`parameters` must leave out {', '.join(sorted(_OURS))}, which the call layer sets. Got {name!r}."
+    for name in sorted(parameters.keys() & set(_OWN_FIELDS)):
+        yield f"`parameters` must leave out {', '.join(sorted(_OWN_FIELDS))}, which the call layer sets. Got {name!r}."
     temperature, tokens = parameters.get("temperature", 0), parameters.get("max_tokens", 1)
     if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature <= 2:
         yield f"`parameters.temperature` must lie in [0, 2]. Got {temperature!r}."

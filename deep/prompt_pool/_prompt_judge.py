@@ -60,7 +60,7 @@ def pool_judgments(judgments: Sequence[Judgment]) -> Judgment:
         evidence=source.evidence,
         samples=tuple(judgment.vote for judgment in judgments),
         repaired=any(judgment.repaired for judgment in votes),
-        **sums([judgment.raw_text for judgment in judgments], judgments),
+        **sum_usage([judgment.raw_text for judgment in judgments], judgments),
     )
 
 
@@ -71,7 +71,7 @@ def repaired_judgment(first: Judgment, second: Judgment | None) -> Judgment:
     """
     if second is None:
         return first
-    usage = sums([first.raw_text, second.raw_text], [first, second])
+    usage = sum_usage([first.raw_text, second.raw_text], [first, second])
     if second.vote == ABSTAIN and second.reason != "abstained":
         return replace(first, **usage)
     rationale = second.rationale or (first.raw_text or "").strip() or None
@@ -81,10 +81,10 @@ def repaired_judgment(first: Judgment, second: Judgment | None) -> Judgment:
 def usage_of(log: Sequence[LLMReply | None]) -> Usage:
     """Return the replies of a program as a JSON list, their LLMs, and the sums of tokens, dollars and seconds."""
     replies = [reply for reply in log if reply is not None]
-    return sums([reply.text for reply in replies], replies)
+    return sum_usage([reply.text for reply in replies], replies)
 
 
-def sums(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
+def sum_usage(texts: Sequence[str | None], parts: Sequence[LLMReply] | Sequence[Judgment]) -> Usage:
     tokens: Counter[str] = Counter()
     # A call that failed has neither tokens nor a price.
     answers = [part for part in parts if getattr(part, "reason", None) != "failed"]
@@ -300,7 +300,7 @@ def combine_windows(judgments: Sequence[Judgment], spans: Sequence[Span], rule: 
         rationale="\n".join(rationales) or None,
         evidence=tuple(dict.fromkeys(_shift(e, start) for (start, _), judgment in deciding for e in judgment.evidence)),
         repaired=any(judgment.repaired for _, judgment in deciding),
-        **sums([judgment.raw_text for judgment in judgments], judgments),
+        **sum_usage([judgment.raw_text for judgment in judgments], judgments),
     )
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deep.prompt_pool import _sayings
-from deep.prompt_pool._material import CODE_LENGTH, Material, unrepeated
+from deep.prompt_pool._material import CODE_LENGTH, Material, unique_pairs
 from deep.prompt_pool._sayings import LONGEST_VALUE, STOP_TOKEN, LabelReading, normalise_label, pattern, read_label
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _own_answer(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[An
     values = [value for key, value in fields.items() if re.fullmatch(kind + _suffix(tag), key)]
     if tag or values:
         return (values[0], not isinstance(values[0], dict | list)) if len(values) == 1 else (None, False)
-    names = _sayings.one_of(f"{kind}_keys").split("|")
+    names = _sayings.word_pattern(f"{kind}_keys").split("|")
     result = [value for key, value in fields.items() if re.sub(r"[\s_-]", "", key) in names]
     nested = result or [value for value in fields.values() if isinstance(value, dict | list)]
     return (nested[0] if len(nested) == 1 else None), False
@@ -185,7 +185,7 @@ def _own_answer(fields: dict[str, Any], kind: Kind, tag: str | None) -> tuple[An
 def _decode(text: str, start: int) -> tuple[Any, int] | None:
     """Return the JSON at `start`, the keys of objects in lower case, and where it ends."""
     try:
-        return json.JSONDecoder(object_pairs_hook=unrepeated, strict=False).raw_decode(text, start)
+        return json.JSONDecoder(object_pairs_hook=unique_pairs, strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
 
@@ -225,11 +225,11 @@ def _loose_object(text: str, start: int, kind: Kind, tag: str | None) -> Iterato
 
 Output = Literal["json", "text", "xml"]
 
-CONTEXT = 40
+CONTEXT_LENGTH = 40
 """The characters around an answer that stands by itself, by which a copy out of the document is known."""
 
 # A statement of fewer characters may stand in any text by chance.
-SHORT = 12
+MIN_STATEMENT_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,20 +288,20 @@ class ReplyReader:
 
         Where the last one has another form than was asked for, all that can be read in the reply come with it.
         """
-        answers = self.known
+        answers = self.readable_answers
         final: list[FinalAnswer] = []
         rest = len(self.text)
         for answer in reversed(answers):
             closes = pattern("between").fullmatch(self.text, answer.end, rest)
-            if not closes and not (answer is answers[-1] and self._explained(answer)):
+            if not closes and not (answer is answers[-1] and self._is_explained(answer)):
                 break
             final.append(answer)
             rest = answer.start
         if final and final[0].sure:
             return [answer for answer in final if answer.sure]
-        return [*final, *answers[: len(answers) - len(final)]] if final else self._stated(answers)
+        return [*final, *answers[: len(answers) - len(final)]] if final else self._closing_statements(answers)
 
-    def _stated(self, answers: Sequence[FinalAnswer]) -> list[FinalAnswer]:
+    def _closing_statements(self, answers: Sequence[FinalAnswer]) -> list[FinalAnswer]:
         """Return the statements at the beginning and the end of the reply, where no code was asked for."""
         begin, scored = self._begin, self.form.scale and not self.form.words
         sure = [mark.end for mark in self._marks if mark.sure and mark.end >= (begin or 0)]
@@ -312,13 +312,13 @@ class ReplyReader:
         body = self.text[begin:]
         if self.form.scale and scored:
             marked = sure[-1] - begin if sure else None
-            one = _sayings.rated(body, self.form.scale, first=self.form.answer_first, marked=marked)
+            one = _sayings.rating_in(body, self.form.scale, first=self.form.answer_first, marked=marked)
             result = [one] if one else []
         else:
-            result = _sayings.stated(body, self.form.words)
+            result = _sayings.statements_in(body, self.form.words)
         marker = pattern("asked_verdict")
         marks = list(marker.finditer(body)) if self.form.kind == "verdict" else []
-        behind = _sayings.stated(body[marks[-1].end() :], self.form.words) if marks else result
+        behind = _sayings.statements_in(body[marks[-1].end() :], self.form.words) if marks else result
         if marks and not all(marker.search(body, *one[1:]) for one in result):
             return []  # what was asked for stands there, in a form that cannot be read
         if {one.value for one in result} != {one.value for one in behind}:
@@ -344,10 +344,10 @@ class ReplyReader:
         value = re.split(rf"\b{kind}\b", line, maxsplit=1, flags=re.IGNORECASE)[-1]  # also where no colon follows
         if any(self.material.equals(part) or self.material.holds(kind, part) for part in (value, *parts)):
             return True
-        around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT]).strip()
-        if len(passage) < SHORT and passage == around == self.text[:end].strip():
+        around = STOP_TOKEN.sub(" ", self.text[start : end + CONTEXT_LENGTH]).strip()
+        if len(passage) < MIN_STATEMENT_LENGTH and passage == around == self.text[:end].strip():
             return False
-        context = passage[-2 * SHORT :] if len(passage) >= SHORT else around
+        context = passage[-2 * MIN_STATEMENT_LENGTH :] if len(passage) >= MIN_STATEMENT_LENGTH else around
         return any(self.material.echoes(part, context=context) for part in (passage, parts[-1]))
 
     @cached_property
@@ -358,11 +358,11 @@ class ReplyReader:
         """Tell whether an element stands on lines of its own, or a box, so that what follows may be anything."""
         if place.form == "box" or (place.form == "text" and place.strict):
             return True
-        before = self.text[max(0, place.start - CONTEXT) : place.start].rstrip(" \t")
-        behind = self.text[place.end : place.end + CONTEXT].lstrip(" \t")
+        before = self.text[max(0, place.start - CONTEXT_LENGTH) : place.start].rstrip(" \t")
+        behind = self.text[place.end : place.end + CONTEXT_LENGTH].lstrip(" \t")
         return place.form == "xml" and not place.fields and before[-1:] in ("", "\n") and behind[:1] in ("", "\n")
 
-    def _explained(self, answer: FinalAnswer) -> bool:
+    def _is_explained(self, answer: FinalAnswer) -> bool:
         """Tell whether what stands in the lines behind an element or an object is its reason."""
         behind = pattern("next_line").match(self.text, answer.end)
         if behind is None or self.cut or answer.place is None or answer.place.form == "text":
@@ -372,7 +372,7 @@ class ReplyReader:
         return _sayings.explains(remark, int(answer.reading.value), others)
 
     @property
-    def known(self) -> list[FinalAnswer]:
+    def readable_answers(self) -> list[FinalAnswer]:
         """Whatever can be read as an answer, in the order in which it stands."""
         begin = self._begin
         if begin is None:
@@ -385,14 +385,14 @@ class ReplyReader:
     def _in_lines(self, marks: Sequence[Place]) -> Iterator[FinalAnswer]:
         """Yield the answers behind markers; another marker than the one asked for, with no answer, is none."""
         ends = zip(marks, self._ends(marks), strict=True)
-        markers = [mark for mark, end in ends if mark.sure or any(self._read(self._behind(mark, end)))]
+        markers = [mark for mark, end in ends if mark.sure or any(self._read(self._place_behind(mark, end)))]
         for mark, end in zip(markers, self._ends(markers), strict=True):
-            yield from self._read(self._behind(mark, end))
+            yield from self._read(self._place_behind(mark, end))
 
     def _ends(self, marks: Sequence[Place]) -> list[int]:
         return [*[mark.start for mark in marks[1:]], len(self.text)][: len(marks)]
 
-    def _behind(self, mark: Place, end: int) -> Place:
+    def _place_behind(self, mark: Place, end: int) -> Place:
         section = pattern("section").match(self.text, mark.end, end) if mark.strict else None
         end = section.end() if section else end
         return mark._replace(value=self.text[mark.end : end], value_start=mark.end, end=end)
@@ -410,7 +410,7 @@ class ReplyReader:
         last = place.end == len(self.text)
         if place.form == "text" and self.cut and last and (not place.sure or self._may_go_on(place.value)):
             return  # "The answer is SUPPORTED", cut off, may go on with "if"
-        value = self._value(place.value, strict=place.strict)
+        value = self._read_value(place.value, strict=place.strict)
         result = value or (None if self._tag else self._only_label(place.fields or {}))
         alone = place.strict or (place.form == "text" and (self.cut or not last))
         if result is None or (alone and result.remark):
@@ -459,15 +459,15 @@ class ReplyReader:
         """Return the one label that stands in an object, whatever its key, or is a key that is true or false."""
         blames = _sayings.vocabulary(tuple(self.form.words.items())).blames
         values = [value for key, value in fields.items() if not blames(key)]
-        result = [word for word in map(self._value, values) if word and not word.remark]
+        result = [word for word in map(self._read_value, values) if word and not word.remark]
         for key, value in fields.items() if not result and self.form.words else ():
             if (word := json.dumps(value).strip('"').casefold()) in ("yes", "true", "no", "false"):
                 text = ("not " if word in ("no", "false") else "") + pattern("of_key").sub("", key).replace("_", " ")
-                values = [value for value, *_ in _sayings.stated(text, self.form.words)]
+                values = [value for value, *_ in _sayings.statements_in(text, self.form.words)]
                 result += [LabelReading(value or 0, text, text) for value in values if value in (0, 1)]
         return result[0] if len(result) == 1 else None
 
-    def _value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
+    def _read_value(self, value: Any, *, strict: bool = True) -> LabelReading | None:
         text = json.dumps(value) if isinstance(value, bool | int | float) else value
         if isinstance(value, bool) and read_label(str(text), self.form.words) is None:
             text = "yes" if value else "no"

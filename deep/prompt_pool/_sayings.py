@@ -47,37 +47,37 @@ def read_label(value: str, labels: Mapping[str, float]) -> float | None:
     return next((polarity for label, polarity in labels.items() if normalise_label(label) == plain), None)
 
 
-_TONGUES = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
-_AROUND = _TONGUES["around"]
-_UNITS, _TENS = (_TONGUES["numbers"][name].split() for name in ("units", "tens"))
+_LEXICON = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+_AROUND = _LEXICON["around"]
+_UNITS, _TENS = (_LEXICON["numbers"][name].split() for name in ("units", "tens"))
 _NUMBERS = {word: i for i, word in enumerate(_UNITS)} | {"hundred": 100, "a hundred": 100, "one hundred": 100}
 _NUMBERS |= {ten: 10 * i for i, ten in enumerate(_TENS, start=2)}
 _NUMBERS |= {f"{ten} {_UNITS[j]}": 10 * i + j for i, ten in enumerate(_TENS, start=2) for j in range(1, 10)}
 
 
 @cache
-def one_of(name: str) -> str:
+def word_pattern(name: str) -> str:
     """Return the alternatives of a list of `words.toml` as a pattern, with the lists that it refers to."""
-    alternatives = {**{key: value.split("|") for key, value in _AROUND.items()}, **_TONGUES["alternatives"]}
-    names = [word for words in _TONGUES["names"].values() for word in words.split("|")]
+    alternatives = {**{key: value.split("|") for key, value in _AROUND.items()}, **_LEXICON["alternatives"]}
+    names = [word for words in _LEXICON["names"].values() for word in words.split("|")]
     # A pattern takes the first alternative that fits, so the longest names come first.
     alternatives["names"] = sorted(names, key=len, reverse=True)
     alternatives["numbers"] = [word.replace(" ", "[ -]") for word in sorted(_NUMBERS, key=len, reverse=True)]
-    return "|".join(_expanded(part.replace("'", "['\u2019]")) for part in alternatives[name])
+    return "|".join(_expand(part.replace("'", "['\u2019]")) for part in alternatives[name])
 
 
-def _expanded(text: str) -> str:
+def _expand(text: str) -> str:
     """Return a pattern with the lists and the patterns in braces put in."""
-    patterns = _TONGUES["patterns"]
-    parts = {*_AROUND, *_TONGUES["alternatives"], "names", "numbers"}
-    put = re.sub(r"\{([a-z_]+)\}", lambda at: one_of(at[1]) if at[1] in parts else _expanded(patterns[at[1]]), text)
+    patterns = _LEXICON["patterns"]
+    parts = {*_AROUND, *_LEXICON["alternatives"], "names", "numbers"}
+    put = re.sub(r"\{([a-z_]+)\}", lambda at: word_pattern(at[1]) if at[1] in parts else _expand(patterns[at[1]]), text)
     return str(put)
 
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
     """Return a pattern of `words.toml`, whatever the case."""
-    return re.compile(_expanded(_TONGUES["patterns"][name]), re.IGNORECASE)
+    return re.compile(_expand(_LEXICON["patterns"][name]), re.IGNORECASE)
 
 
 def number_of(text: str) -> float | None:
@@ -90,7 +90,7 @@ def number_of(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text, re.ASCII) else None
 
 
-_BARE = frozenset(one_of("bare").split("|"))
+_BARE_WORDS = frozenset(word_pattern("bare").split("|"))
 
 
 class Cue(NamedTuple):
@@ -142,7 +142,7 @@ class Vocabulary(NamedTuple):
 def _names_answer(label: str) -> bool:
     """Tell whether a label says nothing by itself: yes, B, Response 1."""
     spelled = re.search(r"(?:^|\W)\w$|\d$", label) is not None
-    return label in _BARE or (spelled and not pattern("unspaced").search(label))
+    return label in _BARE_WORDS or (spelled and not pattern("unspaced").search(label))
 
 
 @lru_cache(maxsize=64)
@@ -173,12 +173,12 @@ def vocabulary(labels: tuple[tuple[str, float], ...]) -> Vocabulary:
 def _spelled(label: str) -> str:
     """Return the pattern of the forms of a label's words."""
     if pattern("unspaced").search(label) or _names_answer(label):
-        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split())) + str(_TONGUES["same"].get(label, ""))
+        return r"[\s*_`\"'\u2010-\u2015()-]*".join(map(re.escape, label.split())) + str(_LEXICON["same"].get(label, ""))
     return r"[\s*_`\"'\u2010-\u2015-]*(?:(?:that|which) (?:is|are) )?".join(map(_family, label.split()))
 
 
 def _family(word: str) -> str:
-    for end, forms in _TONGUES["families"] if len(word) > 3 else ():
+    for end, forms in _LEXICON["families"] if len(word) > 3 else ():
         if re.search(f"(?:{end})$", word):
             return re.escape(re.sub(f"(?:{end})$", "", word, count=1)) + str(forms)
     return re.escape(word)
@@ -190,10 +190,10 @@ LONGEST_REMARK = 1000
 MAX_CUES = 25
 
 # The characters at either end of a reply in which a statement is looked for.
-WINDOW = 1500
+END_CHARS = 1500
 
 STOP_TOKEN = pattern("stop_token")
-_GIVEN = ("unit", "name", "verb", "line", "mark", "alone", "stars", "fits", "of")
+_GIVEN_PATTERNS = ("unit", "name", "verb", "line", "mark", "alone", "stars", "fits", "of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class LabelReading:
     remark: str = ""
 
 
-class Stated(NamedTuple):
+class Saying(NamedTuple):
     """A statement: its value, None where it leaves the verdict open, and where it stands."""
 
     value: float | None
@@ -352,20 +352,20 @@ def _sentences(text: str, base: int) -> Iterator[tuple[int, str]]:
             is_answer = question and not opens
 
 
-def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
+def statements_in(text: str, labels: Mapping[str, float]) -> list[Saying]:
     """Return the statements of a reply's beginning and end, if they agree; empty where it makes none.
 
     Examples
     --------
-    >>> from deep.prompt_pool._sayings import stated
+    >>> from deep.prompt_pool._sayings import statements_in
     >>> labels = {"consistent": 1, "inconsistent": 0}
-    >>> [one.value for one in stated("All was checked. So the summary is not inconsistent with it.", labels)]
+    >>> [one.value for one in statements_in("All was checked. So the summary is not inconsistent with it.", labels)]
     [1]
     """
     text = pattern("headed").sub(r"\1:", text)
     statements = [*_statements(text, labels)]
     opening, last = (statements[0], statements[-1]) if statements else (None, None)
-    if pattern("turns").search(text[-WINDOW:]) or (last and last.value is None):
+    if pattern("turns").search(text[-END_CHARS:]) or (last and last.value is None):
         return []
     sure = [one for one in statements if one and one.value is not None]
     final = [one for one in sure if one != opening and pattern("concludes").search(text, one.start, one.end)][-1:]
@@ -382,15 +382,15 @@ def stated(text: str, labels: Mapping[str, float]) -> list[Stated]:
 
 def _concludes_behind(text: str, at: int) -> bool:
     """Tell whether a conclusion without a fault stands behind the last readable statement: it may take that back."""
-    rest = max(0, len(text) - WINDOW)
+    rest = max(0, len(text) - END_CHARS)
     later = (sentence.lstrip(" \n\t*_#") for start, sentence in _sentences(text[rest:], rest) if start > at)
     return any(pattern("concludes").match(one) and not pattern("fault").search(one) for one in later)
 
 
-def _statements(text: str, labels: Mapping[str, float]) -> Iterator[Stated | None]:
+def _statements(text: str, labels: Mapping[str, float]) -> Iterator[Saying | None]:
     """Yield the statements of the first sentence, the last three, and those that are a line or conclude."""
-    rest = max(0, len(text) - WINDOW)
-    sentences = dict([*_sentences(text[:WINDOW], 0), *_sentences(text[rest:], rest)])
+    rest = max(0, len(text) - END_CHARS)
+    sentences = dict([*_sentences(text[:END_CHARS], 0), *_sentences(text[rest:], rest)])
     for i, (at, sentence) in enumerate(sentences.items()):
         if i == 0 or i >= len(sentences) - 3 or _has_a_line(text, at, sentence):
             yield _sentence_at(text, at, sentence, labels)
@@ -404,21 +404,21 @@ def _has_a_line(text: str, at: int, sentence: str) -> bool:
     return begins and (ends or pattern("concludes").match(sentence.lstrip(" \n\t*_#")) is not None)
 
 
-def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Stated | None:
+def _sentence_at(text: str, at: int, sentence: str, labels: Mapping[str, float]) -> Saying | None:
     """Return the statement of a sentence of a reply, as long as the sentence is."""
     plain = pattern("signs").sub("", _plain(sentence))
     statement = _statement(plain, labels, opens=pattern("one_line").fullmatch(text.strip()) is not None)
     if statement and statement.value is not None and not _signs_agree(sentence, statement.value):
         statement = statement._replace(value=None)
-    return statement and Stated(statement.value, at, at + len(sentence))
+    return statement and Saying(statement.value, at, at + len(sentence))
 
 
-def said_in(text: str, labels: Mapping[str, float]) -> set[float]:
+def values_stated(text: str, labels: Mapping[str, float]) -> set[float]:
     """Return the values of what a reply states, each for itself."""
     return {one.value for one in _statements(text, labels) if one and one.value is not None} if labels else set()
 
 
-def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = False) -> Stated | None:
+def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = False) -> Saying | None:
     """Return the value of a sentence, and where its first label ends; None where it states none.
 
     It begins at 0 where the label begins the sentence. `opens` is whether it may begin with any name and a colon.
@@ -441,7 +441,7 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
         return None
     for one, other in pairwise(cues):
         if pattern("listed").fullmatch(plain, one.end, other.start) and _value(plain, one) != _value(plain, other):
-            return Stated(None, at, one.end)
+            return Saying(None, at, one.end)
     particle = None if any(cue.named for cue in cues) else pattern("particle").match(plain, at)
     at = particle.end() if particle else at
     pairs = [(_cue_value(plain, at, cue), cue) for cue in cues if cue.start >= at]
@@ -451,8 +451,8 @@ def _statement(sentence: str, labels: Mapping[str, float], *, opens: bool = Fals
     value, cue = pairs[0]
     clash = particle and any(own == cue.value == 1 if particle["no"] else own != cue.value == 0 for own, cue in pairs)
     if clash or isinstance(value, str) or len({own for own, _ in pairs}) > 1 or pattern("asks").search(plain):
-        return Stated(None, at, cue.end)
-    return Stated(value, len(pattern("counted").sub(" ", plain[at : cue.start]).strip(" *_`\"'([")), cue.end)
+        return Saying(None, at, cue.end)
+    return Saying(value, len(pattern("counted").sub(" ", plain[at : cue.start]).strip(" *_`\"'([")), cue.end)
 
 
 def _begin(sentence: str, at: int, label_pattern: re.Pattern[str]) -> int:
@@ -546,7 +546,7 @@ def _name_value(sentence: str, before: str, behind: str, clause: str, cue: Cue) 
     return "open" if hedged or ends or pattern("not").search(clause) else cue.value
 
 
-def rated(text: str, scale: tuple[float, float], *, first: bool, marked: int | None = None) -> Stated | None:
+def rating_in(text: str, scale: tuple[float, float], *, first: bool, marked: int | None = None) -> Saying | None:
     """Return the one score that a reply gives: at its very beginning, or wherever it says that it rates.
 
     Where what was asked for is `marked`, it is the score that begins there, and nothing behind it doubts it.
@@ -555,7 +555,7 @@ def rated(text: str, scale: tuple[float, float], *, first: bool, marked: int | N
     if marked is not None:
         first_part, *rest = re.split(r"\n|(?<=[.])\s", text[marked:].strip(" \n*_`"), maxsplit=1)
         doubted = pattern("unsure").search(first_part) or any(map(pattern("hedged_score").match, rest))
-        whole, there = rated(text, scale, first=first), rated(first_part, scale, first=False)
+        whole, there = rating_in(text, scale, first=first), rating_in(first_part, scale, first=False)
         return whole if whole and there and whole.value == there.value and not doubted else None
     scores: dict[float, tuple[int, int]] = {}
     begin = pattern("begin").match(_plain(text[:200]).lstrip())
@@ -563,18 +563,18 @@ def rated(text: str, scale: tuple[float, float], *, first: bool, marked: int | N
         ranged = any(pattern(name).match(begin.string, begin.end("n")) for name in ("range", "list")[: 2 - first])
         value = None if ranged else _rating(begin, low, high)
         if value is not None and first:
-            return Stated((value - low) / (high - low), 0, len(text) - len(text.lstrip()) + begin.end("n"))
+            return Saying((value - low) / (high - low), 0, len(text) - len(text.lstrip()) + begin.end("n"))
         scores = {} if value is None else {value: begin.span("n")}
-    parts = {0: text} if len(text) <= 2 * WINDOW else {0: text[:WINDOW], len(text) - WINDOW: text[-WINDOW:]}
+    parts = {0: text} if len(text) <= 2 * END_CHARS else {0: text[:END_CHARS], len(text) - END_CHARS: text[-END_CHARS:]}
     for base, part in parts.items():
-        for match in (match for name in _GIVEN for match in pattern(f"given_{name}").finditer(part)):
+        for match in (match for name in _GIVEN_PATTERNS for match in pattern(f"given_{name}").finditer(part)):
             number = _rating(match, low, high)
             before = part[max(0, match.start("n") - 40) : match.start("n")]
             if number is not None and not pattern("scale_talk").search(before):
                 scores[number] = base + match.start(), base + match.end()
         if pattern("turns").search(part):
             return None
-    return Stated((next(iter(scores)) - low) / (high - low), *next(iter(scores.values()))) if len(scores) == 1 else None
+    return Saying((next(iter(scores)) - low) / (high - low), *next(iter(scores.values()))) if len(scores) == 1 else None
 
 
 def _rating(match: re.Match[str], low: float, high: float) -> float | None:

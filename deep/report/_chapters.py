@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from deep import datasets, evaluate, model  # by the room: a run of `deep loo` needs nothing of drift and canaries
 from deep._util.checks import Floats, Labels
-from deep._util.files import JsonObject, whole_folder
-from deep._util.names import short_names, shortened
+from deep._util.files import JsonObject, atomic_folder
+from deep._util.names import short_names, shorten
 from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
 from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
@@ -407,7 +407,7 @@ def _correlation(
     table = DataTable(ERRORS, rows, folded=True)
     if len(names) > MAX_JUDGES:
         return table
-    figure = evaluate.draw_error_correlation([shortened(name, LONGEST_JUDGE) for name in short], correlations)
+    figure = evaluate.draw_error_correlation([shorten(name, LONGEST_JUDGE) for name in short], correlations)
     return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])
 
 
@@ -451,7 +451,7 @@ REPORT = "report.html"
 @contextmanager
 def reported_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` if nothing goes wrong, with a report of what is in it."""
-    with whole_folder(folder) as scratch:
+    with atomic_folder(folder) as scratch:
         yield scratch
         material = replace(read_material([scratch]), title=f"Run: {folder.name}")
         (scratch / REPORT).write_bytes(page_html(page_of(material, TextChoice())))

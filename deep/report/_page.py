@@ -13,8 +13,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep._util.columns import read_row
-from deep._util.figures import AMBER, BLUE, GRAY, GRID, LIGHT, RED, cells_for_phones, draw_svg, narrowed
+from deep._util.columns import unescape_row
+from deep._util.figures import AMBER, BLUE, GRAY, GRID_COLOR, RED, TINTS, cells_for_phones, draw_svg, fit_to_phone
 from deep._util.files import read_bytes
 from deep.evaluate import MOST_SHOWN, PLANE, DatasetVerdict, DataTable, chance, in_percent, shown
 from deep.exceptions import needs_extra, printable
@@ -200,13 +200,13 @@ def measured_cells(row: Mapping[str, Any]) -> dict[str, str]:
 COLORS = {
     "#000000": "currentColor",
     "#ffffff": "var(--paper)",
-    GRID: "var(--grid)",
+    GRID_COLOR: "var(--grid)",
     "#b0b0b0": "var(--grid)",
     BLUE: "var(--blue)",
     RED: "var(--red)",
     AMBER: "var(--amber)",
     GRAY: "var(--gray)",
-    **{LIGHT[name]: f"var(--light-{word})" for name, word in ((BLUE, "blue"), (RED, "red"), (GRAY, "gray"))},
+    **{TINTS[name]: f"var(--light-{word})" for name, word in ((BLUE, "blue"), (RED, "red"), (GRAY, "gray"))},
 }
 """The project's palette, in words that the style sheet defines for light and dark."""
 
@@ -231,7 +231,7 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
     if cells := cells_for_phones(figure):
         return f'<div class="panels">{"".join(_panels(figure, cells, name, label))}</div>'
     wide = _markup(figure, name, label)
-    if not narrowed(figure):
+    if not fit_to_phone(figure):
         return wide
     return f'<div class="desk">{wide}</div><div class="phone">{_markup(figure, f"{name}-phone", label)}</div>'
 
@@ -338,7 +338,7 @@ def _picture(path: Path) -> Picture:
 
     frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MAX_ROWS)
     cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
-    return Picture(image, caption, [DataTable(table.stem, [read_row(row) for row in cells])])
+    return Picture(image, caption, [DataTable(table.stem, [unescape_row(row) for row in cells])])
 
 
 def _embedded(path: Path) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from deep import evaluate
 from deep._util.checks import Floats, Mask, Positions
-from deep._util.files import MARKER, JsonObject, read_bytes
+from deep._util.files import RESULTS, JsonObject, read_bytes
 from deep.calibration import DEFAULT_BINS, expected_calibration_error
 from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes, table_in
 from deep.exceptions import InputError
@@ -371,17 +371,17 @@ def read_results(folder: Path) -> JsonObject:
     InputError
         The folder holds none, or they cannot be read.
     """
-    path = folder / MARKER
+    path = folder / RESULTS
     if not path.is_file():
-        raise InputError(f"`RUN` must be a folder that holds {MARKER}. Got {str(folder)!r}, which has none.")
+        raise InputError(f"`RUN` must be a folder that holds {RESULTS}. Got {str(folder)!r}, which has none.")
     try:
         raw = read_bytes(path, "RUN", MAX_BYTES)
         # NaN and Infinity are no JSON, yet Python reads them; they would go through every table.
         result = json.loads(raw, parse_float=_number, parse_constant=_number)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"`RUN` must hold {MARKER} as JSON. Got {error} in {str(path)!r}.") from None
+        raise InputError(f"`RUN` must hold {RESULTS} as JSON. Got {error} in {str(path)!r}.") from None
     if not isinstance(result, dict):
-        raise InputError(f"`RUN` must hold {MARKER} as an object. Got another value in {str(path)!r}.")
+        raise InputError(f"`RUN` must hold {RESULTS} as an object. Got another value in {str(path)!r}.")
     return result
 
 
@@ -400,7 +400,7 @@ def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
         name, value = stack.pop()
         if isinstance(value, int) and not abs(value) < MAX_NUMBER:
             raise InputError(
-                f"`RUN` must hold {MARKER} as deep wrote it. Got a whole number of {len(str(abs(value)))} digits for "
+                f"`RUN` must hold {RESULTS} as deep wrote it. Got a whole number of {len(str(abs(value)))} digits for "
                 f"{name!r} in {str(path)!r}."
             )
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -442,7 +442,7 @@ def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, extras: Kno
 def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     results = read_results(folder)
     runs = runs_of(results)
-    _check_whole(runs, folder / MARKER)
+    _check_whole(runs, folder / RESULTS)
     title = f"Run: {folder.resolve().name}"
     study = evaluate.DatasetVerdict.of_dict(results.get("verdict"))
     if not runs:

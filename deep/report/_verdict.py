@@ -8,7 +8,7 @@ import numpy as np
 
 from deep import evaluate, model
 from deep._util.files import JsonObject
-from deep._util.names import short_names, shortened
+from deep._util.names import short_names, shorten
 from deep.evaluate import DataTable, MeasuredMethod, in_percent
 from deep.exceptions import InputError
 from deep.records import ABSTAIN
@@ -120,7 +120,7 @@ def methods_chapter(
     has_row = [i < MAX_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, has_row, strict=True) if is_wanted][::-1]
     rows = [
-        evaluate.IntervalRow(shortened(m.name, MAX_LEN), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
+        evaluate.IntervalRow(shorten(m.name, MAX_LEN), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
     ]
     names = list(methods[0].by_dataset)
     over = f"mean over {len(names)} datasets" if len(names) > 1 else f"on {names[0]}"

@@ -8,7 +8,7 @@ from traceback import extract_tb
 
 import numpy.typing as npt
 
-from deep._util.files import check_out, whole_file
+from deep._util.files import atomic_file, check_out
 from deep.datasets import LabelsGiven, as_labels, is_paths
 from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
@@ -44,7 +44,7 @@ class ShownReport:
     def save(self, out: str | Path) -> Path:
         """Write the page to a file that ends in .html, and return its path."""
         path = check_out(Path(out), [".html"])
-        with whole_file(path) as scratch:
+        with atomic_file(path) as scratch:
             scratch.write_text(self.html, encoding="utf-8")
         return path
 
@@ -194,6 +194,6 @@ def write_report(
             f"{Path(frame.filename).name}:{frame.lineno} in {', '.join(map(repr, described))}. If somebody changed "
             "it, run or fit it again. If not, this is a bug of deep: report it with this line."
         ) from error
-    with whole_file(path) as scratch:
+    with atomic_file(path) as scratch:
         scratch.write_bytes(page)
     return path

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
 
-from deep._util.entry_points import COMMAND, find_entry_points
+from deep._util.entry_points import COMMAND_GROUP, find_entry_points
 from deep._util.options import options_of
 from deep.asking import Sampling
 from deep.cli import COMMANDS, command_parser
@@ -25,7 +25,7 @@ def write(folder: Path) -> None:
     """Write one page a command, and the list of them."""
     os.environ["COLUMNS"] = WIDTH
     folder.mkdir(parents=True, exist_ok=True)
-    guests = find_entry_points(COMMAND).usable.values()
+    guests = find_entry_points(COMMAND_GROUP).usable.values()
     purposes = {name: purpose for name, (_, purpose) in COMMANDS.items()}
     purposes |= {entry.name: entry.load().__doc__.strip().partition("\n")[0].rstrip(".") for entry in guests}
     for name, purpose in purposes.items():

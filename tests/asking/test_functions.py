@@ -22,7 +22,7 @@ import pytest
 import deep
 from deep import ABSTAIN, Example, Judgment
 from deep.asking import AskOptions, FunctionJudge, ask, ledger_report
-from deep.asking._functions import from_text, judgment_of, to_text
+from deep.asking._functions import judgment_from_json, judgment_of, judgment_to_json
 from deep.cli import main
 from deep.datasets import read_votes
 from deep.exceptions import InputError, StoppedError
@@ -119,7 +119,7 @@ def test_returned_values_are_judgments(said, vote, reason, score):
     """No value becomes 0 that does not say so; each survives the file of answers."""
     judgment = judgment_of(said)
     assert (judgment.vote, judgment.reason, judgment.score) == (vote, reason, score)
-    assert from_text(to_text(judgment)) == judgment
+    assert judgment_from_json(judgment_to_json(judgment)) == judgment
     assert judgment_of((said, "because")).rationale == "because"
 
 

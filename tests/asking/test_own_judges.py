@@ -229,8 +229,10 @@ def test_what_cannot_be_imported_is_one_line(own, place, why):
 @pytest.mark.parametrize("name", ["overlap", "same_number"])
 def test_a_package_brings_functions_by_entry_points(own, monkeypatch, name):
     """A decorated one as it is, and a plain one under the name of the entry point."""
-    entry = EntryPoint(name, f"my_judges:{name}", entry_points.JUDGE)
-    monkeypatch.setattr(entry_points, "_installed", lambda group: (entry,) if group == entry_points.JUDGE else ())
+    entry = EntryPoint(name, f"my_judges:{name}", entry_points.JUDGE_GROUP)
+    monkeypatch.setattr(
+        entry_points, "_installed_entries", lambda group: (entry,) if group == entry_points.JUDGE_GROUP else ()
+    )
     monkeypatch.setattr(entry_points, "package_of", lambda entry: "own 1.0")
     assert load_judge(name).name == name
     assert deep.ask([deep.Example("Item 1 has 2 parts.", "Item 1 has 2 parts.", "a")], name).votes.tolist() == [[1]]

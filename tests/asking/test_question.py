@@ -11,9 +11,9 @@ import pytest
 import deep
 from deep import Example
 from deep.asking import AskOptions, TextScorer
-from deep.asking._ask import GivenExamples
+from deep.asking._ask import InMemoryExamples
 from deep.asking._plan import Plan, planned_voters
-from deep.asking._score_text import _example
+from deep.asking._score_text import _example_of_texts
 from deep.cli import main
 from deep.datasets import examples_from_dataset
 from deep.exceptions import InputError
@@ -73,7 +73,9 @@ def test_without_a_question_every_key_is_as_it_was():
     asked = Example("It rained on Monday.", "It rained.", "1", dataset="d", question="Did it?")
     keys = {
         "8d65def7cee1ffd884c73f28bf7763bb89552cb69a3c779cae70fe6d715d4dc3": judge.key,
-        "5a5c1184640e14dbded11b6df859adbb": lambda e: _example(e.source, e.claim, e.question, dataset="d").example_id,
+        "5a5c1184640e14dbded11b6df859adbb": lambda e: (
+            _example_of_texts(e.source, e.claim, e.question, dataset="d").example_id
+        ),
         "24637426feb1f294d76bd964bbefba00": lambda e: served_pair(e.source, e.claim, e.question).example_id,
         "453705998026db4c6c7638e270d4f0c7599be3a129a1066ab87741b7fcb07e49": lambda e: request_of("yes-no", e).key,
     }
@@ -87,7 +89,7 @@ def test_without_a_question_every_key_is_as_it_was():
 def request_of(name, example):
     """Return the request of a prompt about an example."""
     columns = planned_voters([PromptJudge(load_prompt(name))], ["tiny"])
-    return next(iter(Plan(examples=GivenExamples([example]), columns=columns, endpoint="any").requests()))
+    return next(iter(Plan(examples=InMemoryExamples([example]), columns=columns, endpoint="any").requests()))
 
 
 def test_two_texts_cannot_pass_for_a_question():
@@ -100,7 +102,7 @@ def test_two_texts_cannot_pass_for_a_question():
         ("ab", "c", "d"),
         ("3:abd", "c", "?"),
     ]
-    assert len({_example(*texts, dataset="d").example_id for texts in parts}) == len(parts)
+    assert len({_example_of_texts(*texts, dataset="d").example_id for texts in parts}) == len(parts)
     assert len({served_pair(*texts).example_id for texts in parts}) == len(parts)
 
 

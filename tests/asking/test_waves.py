@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from deep._util import entry_points
-from deep._util.entry_points import JUDGE, find_entry_points
+from deep._util.entry_points import JUDGE_GROUP, find_entry_points
 from deep.asking import AskOptions
 from deep.asking._replay import ProgramId
 from deep.asking._write import run_programs
@@ -38,7 +38,7 @@ SOURCE = "cats sat while dogs ran"
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch):
     """Register the toy judge."""
-    monkeypatch.setattr(entry_points, "_installed", with_toy)
+    monkeypatch.setattr(entry_points, "_installed_entries", with_toy)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -204,7 +204,7 @@ import sys
 from tests.deep_commands import votes as main
 from deep._util import entry_points
 from tests.asking.toy_judge import with_toy
-entry_points._installed = with_toy
+entry_points._installed_entries = with_toy
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -282,7 +282,7 @@ def test_an_unknown_judge_is_one_line(tmp_path, capsys):
     """The names are told."""
     examples = write(tmp_path / "pets.csv", CLAIMS)
     assert main([str(examples), "--judge", "twin", "--llm", "tiny"]) == 2
-    known = ", ".join(sorted(find_entry_points(JUDGE).usable))
+    known = ", ".join(sorted(find_entry_points(JUDGE_GROUP).usable))
     assert capsys.readouterr().err == f"error: `judge` must be one of {known}, or MODULE:FUNCTION. Got 'twin'.\n"
 
 

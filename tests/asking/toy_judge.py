@@ -5,17 +5,17 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from deep._util import entry_points
-from deep._util.entry_points import JUDGE
+from deep._util.entry_points import JUDGE_GROUP
 from deep.judges import LLMJudge, Program, Question
 from deep.prompt_pool import why_unusable
 from deep.records import Example, Judgment
 from tests.scripted_llm import Asked
 
 
-def with_toy(group: str, installed: Any = entry_points._installed) -> tuple[EntryPoint, ...]:
+def with_toy(group: str, installed: Any = entry_points._installed_entries) -> tuple[EntryPoint, ...]:
     """Return the entry points of installed packages, and of a package that has the toy judge."""
-    toy = EntryPoint("toy", "tests.asking.toy_judge:ToyJudge", JUDGE)
-    return (*installed(group), *([toy] if group == JUDGE else []))
+    toy = EntryPoint("toy", "tests.asking.toy_judge:ToyJudge", JUDGE_GROUP)
+    return (*installed(group), *([toy] if group == JUDGE_GROUP else []))
 
 
 class ToyJudge(LLMJudge):

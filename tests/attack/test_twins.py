@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deep import VoteMatrix
-from deep._util.names import plain_form
+from deep._util.names import visible_form
 from deep.datasets import read_examples, read_votes
 from deep.exceptions import InputError
 
@@ -25,7 +25,7 @@ def twins(request):
     """Return two names that look the same."""
     one, other = TWINS[request.param]
     assert one != other
-    assert plain_form(one) == plain_form(other)
+    assert visible_form(one) == visible_form(other)
     return one, other
 
 

@@ -24,7 +24,7 @@ def words(tmp_path, monkeypatch):
 @pytest.mark.parametrize("late", [False, True])
 def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
     """The second to end leaves all files of the first, whether that ended before it or while it wrote."""
-    write = _write.write_judged
+    write = _write.write_judgments
 
     def other():
         run = [sys.executable, "-m", "deep", "ask", *words, "--lexical", "numbers"]
@@ -41,7 +41,7 @@ def test_two_runs_to_one_output(tmp_path, words, monkeypatch, capsys, late):
         then()
 
     kept = {}
-    monkeypatch.setattr(_write, "write_judged", first)
+    monkeypatch.setattr(_write, "write_judgments", first)
     assert votes(words) == 2
     message = capsys.readouterr().err
     assert "`out` must not change during a run" in message

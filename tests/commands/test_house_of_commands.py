@@ -13,7 +13,7 @@ import pytest
 
 import deep
 from deep import console
-from deep._util.entry_points import COMMAND, SUBCOMMAND, find_entry_points
+from deep._util.entry_points import COMMAND_GROUP, SUBCOMMAND_GROUP, find_entry_points
 from deep.cli import ALIASES, COMMANDS, GROUPS, RENAMED, main
 from deep.experiments.loo import __all__ as loo_names
 from deep.features import SELECTORS
@@ -106,7 +106,7 @@ def test_a_command_has_one_shape(path):
 @pytest.mark.parametrize("name", COMMAND_NAMES)
 def test_every_command_fills_a_parser(name):
     """With options that are documented, under a description, above examples."""
-    entry = find_entry_points(COMMAND).usable.get(name)
+    entry = find_entry_points(COMMAND_GROUP).usable.get(name)
     command = importlib.import_module(COMMANDS[name][0]) if entry is None else entry.load()
     parser = console.CommandParser(prog=name)
     command.add_arguments(parser)
@@ -117,13 +117,13 @@ def test_every_command_fills_a_parser(name):
 
 def test_no_command_is_left_out():
     """The tables name every module of `deep.commands`, its sub-commands `_NAME` apart, and every command of a study."""
-    entries = [*find_entry_points(COMMAND).usable.values(), *find_entry_points(SUBCOMMAND).usable.values()]
+    entries = [*find_entry_points(COMMAND_GROUP).usable.values(), *find_entry_points(SUBCOMMAND_GROUP).usable.values()]
     modules = {module for module, _ in COMMANDS.values()} | {each.value.removesuffix("._command") for each in entries}
     doors = (ROOT / "experiments").glob("*/__init__.py")
     studies = {f"deep.experiments.{path.parent.name}" for path in doors if is_command(path)}
     core = {f"deep.commands.{path.stem}" for path in FILES if not path.stem.startswith("_")}
     assert modules == core | studies | GUESTS
-    assert {path.partition(".")[0] for path in find_entry_points(SUBCOMMAND).usable} <= {*COMMAND_NAMES}
+    assert {path.partition(".")[0] for path in find_entry_points(SUBCOMMAND_GROUP).usable} <= {*COMMAND_NAMES}
 
 
 def test_the_commands_are_few_and_in_groups():
@@ -161,7 +161,7 @@ def test_a_second_name_does_the_same(name, tmp_path, capsys):
     pd.testing.assert_frame_equal(one, two)
 
 
-@pytest.mark.parametrize("path", sorted(find_entry_points(SUBCOMMAND).usable))
+@pytest.mark.parametrize("path", sorted(find_entry_points(SUBCOMMAND_GROUP).usable))
 def test_a_part_of_a_guest_stands_with_its_command(path, capsys):
     """In its help, and with a help of its own."""
     command, name = path.split(".")

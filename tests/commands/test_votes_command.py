@@ -455,7 +455,7 @@ def test_a_sample_is_judged_alone_and_the_rest_later(examples, capsys):
 def test_a_slow_run_says_its_pace_and_a_sample_and_what_the_server_lacks(examples, capsys, monkeypatch):
     """Each once, in a line: when five answers are there, not one a reply."""
     monkeypatch.setattr("deep.asking._run.WORTH_SAYING", 0.0)
-    monkeypatch.setattr("deep.asking._options.SOON", 3.0)  # 12 replies, fewer on a busy machine
+    monkeypatch.setattr("deep.asking._options.SHORT_RUN_SECONDS", 3.0)  # 12 replies, fewer on a busy machine
     with FaultServer(latency=0.25, slots=1, ignored=["logprobs", "response_format", "usage"]) as server:
         main(arguments(examples, server.url, "--soft", "--concurrency", "1", prompts=["yes-no"]))
     told = capsys.readouterr().err.splitlines()

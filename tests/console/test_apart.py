@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deep._util.files import MARKER
+from deep._util.files import RESULTS
 from deep.cli import main
 from deep.console import check_apart
 from deep.exceptions import InputError
@@ -27,7 +27,7 @@ def test_an_input_is_never_the_output(name, tmp_path, monkeypatch, capsys):
     """Neither by another spelling of its path, nor as part of a folder that is written anew."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / MARKER).write_text("{}")
+    (tmp_path / "run" / RESULTS).write_text("{}")
     before = {}
     for path in (tmp_path / "run" / f"mine.{kind}" for kind in ("csv", "json", "parquet")):
         path.write_text("mine")
@@ -57,8 +57,8 @@ def test_nor_is_what_only_the_command_knows_of(name, tmp_path, monkeypatch, caps
     words, option = OWN[name]
     for folder in ("run/base", "run/mine", "runs/loo-a"):
         (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / MARKER).write_text(json.dumps({"methods": [METHOD]}))
-    (tmp_path / "run" / MARKER).write_text("{}")
+        (tmp_path / folder / RESULTS).write_text(json.dumps({"methods": [METHOD]}))
+    (tmp_path / "run" / RESULTS).write_text("{}")
     rows = "".join(f"{dataset},{i},{i % 2},1,0,1\n" for dataset in "ab" for i in range(9))
     (tmp_path / "runs" / "loo-a" / "mine.csv").write_text(f"dataset,item_id,label,w,x,z\n{rows}")
     write_samples(tmp_path / "run" / "mine" / "evaluation.jsonl", samples())
@@ -77,7 +77,7 @@ def test_a_name_that_is_also_a_folder_is_no_input(tmp_path, monkeypatch):
 
 def test_a_ledger_that_is_not_there_yet_would_go_with_the_folder(tmp_path):
     """What is paid is not written to where a run takes the place of an earlier one."""
-    (tmp_path / MARKER).write_text("{}")
+    (tmp_path / RESULTS).write_text("{}")
     args = argparse.Namespace(ledger=str(tmp_path / "ledger.sqlite"), out=tmp_path)
     with pytest.raises(InputError, match=r"`out` must differ from `ledger`\..*Name another"):
         check_apart(args)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deep.console import card_lines, plain_tables
-from deep.console._output import fitted
+from deep.console._output import fit_to_terminal
 from deep.evaluate import ONE_JUDGE, OuterWorth, panel_card
 from deep.records import VoteMatrix
 
@@ -53,7 +53,7 @@ def test_lines_end_between_a_number_and_no_unit(monkeypatch):
     """A percent sign stays with its number."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "39")
-    assert fitted("The share is said with an interval, 90 % of it.").split("\n") == [
+    assert fit_to_terminal("The share is said with an interval, 90 % of it.").split("\n") == [
         "The share is said with an interval,",
         "90 % of it.",
     ]

@@ -167,25 +167,25 @@ assert "| `--patience` | `patience` | int | `7` | cups of tea |" in page_of_opti
 assert "--patience N" in page("ask", "ask")
 assert AskOptions(ledger="x", patience=3).patience == 3 and AskOptions(ledger="x").patience == 7
 words = ["claims.csv", "--lexical", "all", "--patience", "3", "--out", "votes.csv"]
-asked = command_parser("ask").asked(words)
+asked = command_parser("ask").parse_command(words)
 assert console.ask_options(asked.args, asked.args.out).patience == 3
-with console.recorded(asked):
+with console.run_file_written(asked):
     Path("votes.csv").write_text("a")
 assert "patience = 3" in Path("votes.run.toml").read_text()
-again = command_parser("ask").asked(["--config", "votes.run.toml"])
+again = command_parser("ask").parse_command(["--config", "votes.run.toml"])
 assert again.args.patience == 3
-assert "patience" not in vars(command_parser("panel").asked([]).args)
+assert "patience" not in vars(command_parser("panel").parse_command([]).args)
 
 from deep.experiments.loo import LooOptions
 assert "--patience N" in page("loo", "hold out") and LooOptions().patience == 7
 words = ["--test", "all", "--patience", "4", "--out", "run"]
-asked = command_parser("loo").asked(words)
+asked = command_parser("loo").parse_command(words)
 assert asked.args.patience == 4 and loo_settings(asked.args).patience == 4
-with console.recorded(asked):
+with console.run_file_written(asked):
     Path("run").mkdir()
     Path("run/results.json").write_text("{}")
 assert "patience = 4" in Path("run/run.toml").read_text()
-assert command_parser("loo").asked(["--config", "run/run.toml", "--out", "again"]).args.patience == 4
+assert command_parser("loo").parse_command(["--config", "run/run.toml", "--out", "again"]).args.patience == 4
 assert "--patience N" in page("paper", "tables")
 """
 

@@ -190,9 +190,9 @@ def test_what_others_keep_under_that_name_stays(folder, capsys):
 
 def test_a_password_is_not_kept(folder, capsys):
     """And must be given again."""
-    from deep.console._parser import _from_there
+    from deep.console._parser import _path_from_folder
 
-    kept = _from_there("postgresql+psycopg://me:S3CRET@host/db", folder)
+    kept = _path_from_folder("postgresql+psycopg://me:S3CRET@host/db", folder)
     assert kept == "postgresql+psycopg://me:***@host/db"
     text = f'schema_version = 1\ncommand = "deep ask"\n[options]\nexamples = "./news.csv"\nledger = "{kept}"\n'
     (folder / "run.toml").write_text(text)

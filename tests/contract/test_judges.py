@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep._util.entry_points import JUDGE, find_entry_points
+from deep._util.entry_points import JUDGE_GROUP, find_entry_points
 from deep.asking import find_judges, load_judge, planned_voters
 from deep.features.lexical import LEXICAL
 from deep.judges import Judge, LLMJudge, VoteQuestion, parse_voter, run_program
@@ -31,7 +31,7 @@ JUDGES = {
     "yes-no": lambda: PromptJudge(load_prompt("yes-no"), samples=3, soft=True),
     **{
         name: (lambda name=name: load_judge(name))
-        for name in find_entry_points(JUDGE).usable
+        for name in find_entry_points(JUDGE_GROUP).usable
         if name not in ("auto", "tiered")
     },
     **{f"lexical-{name}": check for name, check in LEXICAL.items()},

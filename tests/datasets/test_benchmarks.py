@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.datasets import describe_examples, read_examples, shared_documents
-from deep.datasets.benchmarks import BENCHMARKS, checksum_state, find_benchmark, find_folder, homes
+from deep.datasets.benchmarks import BENCHMARKS, benchmark_roots, checksum_state, find_benchmark, find_folder
 from deep.exceptions import InputError
 from deep.integrations.benchmarks import load_turns
 from deep.records import Example
@@ -349,13 +349,13 @@ def test_a_folder_of_that_name_hides_no_benchmark(published, monkeypatch):
 
 def test_the_cache_is_looked_at_after_the_data_home(home, monkeypatch):
     """And is where downloads go where no data home is set."""
-    cache = homes()[1]
+    cache = benchmark_roots()[1]
     (cache / "fect").mkdir(parents=True)
     (cache / "fect/fect_benchmark.csv").write_text("conversation,claim,claim_is_factual\na,b,TRUE\n")
     assert find_folder(BENCHMARKS["fect"]) == cache / "fect"
     assert read_examples("fect").check() == 1
     monkeypatch.delenv("DEEP_DATA_HOME")
-    assert homes() == [cache]
+    assert benchmark_roots() == [cache]
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
     monkeypatch.setattr("sys.platform", "win32")
-    assert homes() == [Path.home() / "AppData" / "Local" / "deep" / "deep" / "Cache"]
+    assert benchmark_roots() == [Path.home() / "AppData" / "Local" / "deep" / "deep" / "Cache"]

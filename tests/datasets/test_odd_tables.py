@@ -163,7 +163,9 @@ def test_ids_as_long_as_texts_take_no_step_a_letter(tmp_path, monkeypatch):
     from deep._util import columns
 
     steps = itertools.count()
-    monkeypatch.setattr(columns, "mixed", lambda values, mixed=columns.mixed: (next(steps), mixed(values))[1])
+    monkeypatch.setattr(
+        columns, "splitmix64_mix", lambda values, mixed=columns.splitmix64_mix: (next(steps), mixed(values))[1]
+    )
     parquet.write_table(
         pa.table({**PLAIN, "item_id": [f"{k}é{'x' * 10**6}" for k in range(N)]}), tmp_path / "t.parquet"
     )

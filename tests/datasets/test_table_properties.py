@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from deep._util.columns import plain_cell
-from deep._util.names import meant_column
+from deep._util.columns import escape_formula
+from deep._util.names import intended_column
 from deep.datasets import read_scores, read_votes
 from deep.records import VoteMatrix
 from tests.datasets.tables import fault
@@ -25,7 +25,9 @@ NAME = st.sampled_from(["=", "'="]) | st.text(
 ).filter(str.strip)
 RESERVED = {"dataset", "item_id", "label", "document_id", "family"}
 VOTER = NAME.filter(
-    lambda name: name not in RESERVED and not name.startswith("__index_level_") and meant_column(name, RESERVED) is None
+    lambda name: (
+        name not in RESERVED and not name.startswith("__index_level_") and intended_column(name, RESERVED) is None
+    )
 )
 VOTE = st.sampled_from([1, 0, -1])
 SUFFIX = st.sampled_from(["csv", "parquet"])
@@ -61,7 +63,7 @@ def save(folder: str, columns: dict[str, list], suffix: str) -> Path:
         parquet.write_table(pa.table(plain), path)
     else:
         with path.open("w", newline="", encoding="utf-8") as file:
-            plain = ([plain_cell(c) if isinstance(c, str) else c for c in column] for column in columns.values())
+            plain = ([escape_formula(c) if isinstance(c, str) else c for c in column] for column in columns.values())
             csv.writer(file).writerows([list(columns), *zip(*plain, strict=True)])
     return path
 

@@ -362,7 +362,7 @@ def test_the_place_in_a_long_table(tmp_path):
 
 def test_a_long_table_of_too_many_pairs(tmp_path, monkeypatch):
     """Its wide one would not fit: a row for each of its items, a column for each judge."""
-    monkeypatch.setattr("deep._util.join.MOST_CELLS", 3)
+    monkeypatch.setattr("deep._util.join.MAX_CELLS", 3)
     path = tmp_path / "votes.csv"
     path.write_text("dataset,item,judge,vote\nnews,a,x,1\nnews,b,y,1\n")
     with pytest.raises(InputError, match=r"at most 3 pairs of an item and a judge\. Got 2 items and 2 judges in"):

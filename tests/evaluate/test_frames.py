@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from deep._util.figures import new_figure, save_figures
-from deep._util.names import dollars
+from deep._util.names import format_dollars
 from deep.calibration import balanced_accuracy, bootstrap_balanced_accuracy
 from deep.evaluate import (
     DataTable,
@@ -125,7 +125,7 @@ def test_a_caption_stands_in_every_figure(tmp_path: Path) -> None:
         (-0.001, "z.2f", "0.00"),
         (0.0951, "+.1%", "+9.5"),
         (12345, ",", "12,345"),
-        (0.0042, dollars, "$0.0042"),
+        (0.0042, format_dollars, "$0.0042"),
         ((0.25, 0.5), ".1%", "25.0 to 50.0"),
         (np.array([0.25, 0.5]), ".1f", "0.2 to 0.5"),
         ((0.25, float("nan")), ".1%", ""),
@@ -155,7 +155,7 @@ class Outer(Measured):
     interval: Annotated[tuple[float, float], TableCell("95 %", ".1%")]
     matrix: np.ndarray
     parts: dict[str, Inner]
-    cost: Annotated[float | None, TableCell("$", dollars)] = None
+    cost: Annotated[float | None, TableCell("$", format_dollars)] = None
 
 
 def test_a_result_is_json_and_a_row_of_cells() -> None:

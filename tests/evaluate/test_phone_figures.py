@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from deep._util.figures import MOST_CELLS, PHONE, cells_for_phones, narrowed, new_figure, save_figure
+from deep._util.figures import MOST_CELLS, PHONE_WIDTH, cells_for_phones, fit_to_phone, new_figure, save_figure
 from deep.calibration import plot_reliability
 from deep.evaluate import STATES, draw_error_correlation, draw_spread
 from deep.report._page import inline_svg
@@ -35,8 +35,8 @@ def test_panels_of_a_grid_stand_beneath_each_other() -> None:
     p = np.linspace(0.05, 0.95, 40)
     figure = plot_reliability(np.arange(40) % 2, p, p)
     titles = [axes.get_title() for axes in figure.axes]
-    assert narrowed(figure)
-    assert figure.get_figwidth() == PHONE
+    assert fit_to_phone(figure)
+    assert figure.get_figwidth() == PHONE_WIDTH
     assert [axes.get_title().replace("\n", " ").split() for axes in figure.axes] == [t.split() for t in titles]
     boxes = [axes.get_position() for axes in drawn(figure).axes]
     assert all(above.y0 > below.y1 for above, below in itertools.pairwise(boxes))
@@ -51,7 +51,7 @@ def test_a_report_has_the_cells_of_a_grid_one_by_one() -> None:
     assert re.findall('aria-label="Reliability: ([A-Z][a-z]+)', markup) == ["Before", "After", "Predicted", "Predicted"]
     widths = [float(points) / 72 for points in re.findall('<svg [^>]*width="([0-9.]+)pt"', markup)]
     assert len(widths) == 4
-    assert max(widths) <= PHONE
+    assert max(widths) <= PHONE_WIDTH
     ids = re.findall(' id="([^"]+)"', markup)
     assert len(ids) == len(set(ids))
     one = new_figure(8, 4)
@@ -64,7 +64,7 @@ def test_names_of_shared_rows_stand_in_every_panel() -> None:
     figure = new_figure(8, 2)
     left, _ = figure.subplots(1, 2, sharey=True)
     left.set_yticks([0, 1], ["first", "second"])
-    assert narrowed(figure)
+    assert fit_to_phone(figure)
     for axes in figure.axes:
         assert [text.get_text() for text in axes.texts] == ["first", "second"]
         assert max(text.get_position()[1] for text in axes.texts) < axes.get_ylim()[1]
@@ -74,7 +74,7 @@ def test_names_of_shared_rows_stand_in_every_panel() -> None:
 def test_a_heat_map_has_numbers_for_names(k: int) -> None:
     """They stand at both sides, and beneath with the name of each."""
     figure = square(k)
-    assert narrowed(figure)
+    assert fit_to_phone(figure)
     (axes,) = figure.axes
     rows, columns = (
         [label.get_text() for label in labels] for labels in (axes.get_yticklabels(), axes.get_xticklabels())
@@ -107,7 +107,7 @@ def test_a_saved_figure_is_laid_out_as_before(tmp_path: Path) -> None:
 
 def test_what_cannot_be_laid_out_stays_as_it_is() -> None:
     """A heat map of many cells, and a figure that fits a phone."""
-    for figure in square(MOST_CELLS + 1), new_figure(PHONE, 2):
+    for figure in square(MOST_CELLS + 1), new_figure(PHONE_WIDTH, 2):
         before = figure.get_size_inches().tolist(), [text.get_text() for text in figure.findobj(Text)]
-        assert not narrowed(figure)
+        assert not fit_to_phone(figure)
         assert (figure.get_size_inches().tolist(), [text.get_text() for text in figure.findobj(Text)]) == before

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from deep._util.checks import weigh
+from deep._util.checks import bincount
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
 
@@ -121,9 +121,9 @@ def test_rows_of_other_lengths_are_refused():
 def test_weights_by_code():
     """1.5 + 2 at code 0, nothing at 1, 0.25 at 2, and zeros up to the size asked for; floats without any row too."""
     codes, weights = np.array([0, 2, 0]), np.array([1.5, 0.25, 2.0])
-    assert weigh(codes, weights).tolist() == [3.5, 0.0, 0.25]
-    assert weigh(codes, weights, 5).tolist() == [3.5, 0.0, 0.25, 0.0, 0.0]
-    assert len(weigh(codes[:0], weights[:0])) == 0
-    empty = weigh(codes[:0], weights[:0], 2)
+    assert bincount(codes, weights).tolist() == [3.5, 0.0, 0.25]
+    assert bincount(codes, weights, 5).tolist() == [3.5, 0.0, 0.25, 0.0, 0.0]
+    assert len(bincount(codes[:0], weights[:0])) == 0
+    empty = bincount(codes[:0], weights[:0], 2)
     assert empty.tolist() == [0.0, 0.0]
     assert empty.dtype == np.float64

@@ -126,7 +126,7 @@ def check_results(path):
     importer = SimpleNamespace(terms=SimpleNamespace(prices=PriceBook("http://127.0.0.1:1/v1", PRICES)))
     with FileResults(path.parent, Redactor(KEY)) as results:
         result = results.of(["k1", "k2", "k3"])
-        results.strange()
+        results.unknown_ids()
         for line in [one.line for key in result for one in result[key]]:
             try:
                 digest, reply = BatchImporter._reply(importer, question(0), line)

@@ -137,7 +137,7 @@ def test_a_checkout_that_is_not_installed_says_so(tmp_path):
     # No site packages of deep: `-S` would take the dependencies too, so the metadata alone are hidden.
     code = (
         "import importlib.metadata, sys\nfrom deep._util import entry_points\n"
-        "entry_points._all_groups = lambda: importlib.metadata.EntryPoints()\n"
+        "entry_points._all_entry_points = lambda: importlib.metadata.EntryPoints()\n"
         "from deep.cli import main\nassert main(['data', 'list']) == 0\nsys.exit(main(['serve', 'model.json']))"
     )
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path), "HOME": str(tmp_path)}

@@ -10,7 +10,7 @@ import pytest
 import deep
 from deep.asking import AskOptions, ask
 from deep.asking import _run as asking_run
-from deep.asking._ask import GivenExamples
+from deep.asking._ask import InMemoryExamples
 from deep.asking._plan import Plan, planned_voters
 from deep.asking._registry import find_judges
 from deep.integrations.serve import LiveAsker
@@ -70,7 +70,7 @@ def test_a_batch_is_given_up_as_soon(options):
 def test_a_server_asks_again_with_the_next_pair(options):
     """Each pair is told of it; once the endpoint is there, the same asker goes on."""
     plan = Plan(
-        examples=GivenExamples(()),
+        examples=InMemoryExamples(()),
         columns=planned_voters(find_judges(["deep-numbers"]), ["tiny"]),
         endpoint=options.public_url,
     )

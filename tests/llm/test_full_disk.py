@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from deep.llm import LedgerError, _ledger
-from deep.llm._database import SIZE, Reserve
+from deep.llm._database import RESERVE_BYTES, Reserve
 from tests.fault_server import FaultServer
 from tests.llm.calls import KEY, outcomes, questions, run, states
 from tests.llm.crash import write_examples
@@ -55,7 +55,7 @@ def test_what_is_in_flight_is_written_down(tmp_path, monkeypatch):
 def test_the_reserve_takes_room_and_leaves_no_name(tmp_path):
     """It is released once; where it cannot be had there is none."""
     reserve = Reserve(str(tmp_path / "l"))
-    assert os.fstat(reserve._file.fileno()).st_blocks * 512 >= SIZE
+    assert os.fstat(reserve._file.fileno()).st_blocks * 512 >= RESERVE_BYTES
     assert list(tmp_path.iterdir()) == []
     assert [reserve.release(), reserve.release()] == [True, False]
     assert not Reserve(str(tmp_path / "none" / "l")).release()
@@ -70,7 +70,7 @@ def test_without_any_room_what_was_in_flight_is_told(tmp_path):
         where = ["--llm", "tiny", "--base-url", server.url, "--ledger", str(ledger), "--concurrency", "8"]
         command = [sys.executable, "-m", "deep", "ask", str(examples), "--prompt", "deep-strict-steps", *where, *out]
         options = {"capture_output": True, "text": True, "env": {**os.environ, "OPENAI_API_KEY": KEY}}
-        small = (SIZE >> 2,) * 2
+        small = (RESERVE_BYTES >> 2,) * 2
         full = subprocess.run(command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, small), **options)
         # What a run in a pipe is doing stands before the error where the machine is so busy that two seconds pass.
         notes = (" requests/s ", " replies/s: ", "First vote: ", "No answer for ")

@@ -73,7 +73,7 @@ def crashed(tmp_path):
     use(tmp_path / "l", lambda _: _nothing())
     killed(tmp_path / "l", tmp_path / "first", 1, 2)
     path = killed(tmp_path / "l", tmp_path / "crash", 3, 4, 5)
-    assert (len(alone(path)), len(with_log(path, sqlite_log.log_of(path), tmp_path / "peek"))) == (2, 5)
+    assert (len(alone(path)), len(with_log(path, sqlite_log.wal_path(path), tmp_path / "peek"))) == (2, 5)
     return path
 
 
@@ -115,7 +115,7 @@ def test_a_reader_keeps_no_answer_out_of_the_file_for_long(tmp_path):
 
 def test_its_own_log_is_opened(crashed, capsys):
     """As after any crash; also copied, through a link, under another folder's name, or when it was read before."""
-    log = sqlite_log.log_of(crashed)
+    log = sqlite_log.wal_path(crashed)
     other = crashed.parent.with_name("other")
     shutil.copytree(crashed.parent, other)
     renamed = other.rename(other.with_name("renamed"))
@@ -134,7 +134,7 @@ def test_its_own_log_is_opened(crashed, capsys):
 
 def test_a_moved_ledger_leaves_its_log(crashed, capsys):
     """A new ledger of its name is not opened with it, and does not delete it; the moved one names it."""
-    log = sqlite_log.log_of(crashed)
+    log = sqlite_log.wal_path(crashed)
     held = log.read_bytes()
     moved = crashed.rename(crashed.with_name("moved"))
     run_all(crashed, found=0)
@@ -150,7 +150,7 @@ def test_a_moved_ledger_leaves_its_log(crashed, capsys):
 
 def test_a_restored_backup_is_opened_without_the_log(crashed, tmp_path, capsys):
     """With all its answers, by readers and by the next run."""
-    log = sqlite_log.log_of(crashed)
+    log = sqlite_log.wal_path(crashed)
     held = log.read_bytes()
     backup = tmp_path / "backup"
     with FaultServer() as server:
@@ -234,7 +234,7 @@ def test_an_earlier_file_of_functions_is_taken_over_without_the_log_of_another(t
             book.executemany("INSERT INTO answers VALUES (?, ?, ?, NULL)", rows)
         shutil.copytree(tmp_path / "live", tmp_path / "crash")  # as a kill leaves it, with its -wal
     file = tmp_path / "crash" / "l.functions.sqlite"
-    held = sqlite_log.log_of(file).read_bytes()
+    held = sqlite_log.wal_path(file).read_bytes()
     assert held
     with opened(tmp_path / "other") as other, sqlite_log.transaction(other):
         pass
@@ -289,7 +289,7 @@ def test_killed_with_files_moved_restored_and_copied(tmp_path, monkeypatch, kill
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
     shelf, ledger, draw = tmp_path / "shelf", tmp_path / "votes.sqlite", random.Random(7)
     shelf.mkdir()
-    log, peek = sqlite_log.log_of(ledger), tmp_path / "peek"
+    log, peek = sqlite_log.wal_path(ledger), tmp_path / "peek"
     examples = write_examples(tmp_path / "news.csv", 40 * kills)
     had, again, old = set(), 0, []
     with FaultServer(latency=0.2) as server:

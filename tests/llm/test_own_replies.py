@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from deep.asking._summary import _classes, called_out
+from deep.asking._summary import _classes, failing_lines
 from deep.llm import CallError, EndpointError, History, ModelGate, PriceBook, RetryPolicy, Tally, Terms
-from deep.llm._errors import own_words
+from deep.llm._errors import unquoted_words
 from deep.llm._messages import read_reply
 from tests.fault_server import FaultServer
 from tests.llm.calls import outcomes, question, questions, rows, run, states
@@ -134,7 +134,7 @@ DOCUMENT = "Its temperature, stop valve, seed and response_format are unknown. T
 def test_what_an_endpoint_quotes_is_not_its_own_word(spelled):
     """JSON, HTML and a quotation that is cut short."""
     asked = json.dumps({"messages": [{"content": f"Source: {DOCUMENT}"}]})
-    message = own_words(f"This is not supported: {spelled(DOCUMENT)}", asked)
+    message = unquoted_words(f"This is not supported: {spelled(DOCUMENT)}", asked)
     assert message.startswith("this is not supported")
     assert not {"temperature", "seed", "model"} & set(message.split())
 
@@ -316,4 +316,4 @@ def test_the_commonest_message_of_each_class_is_shown():
         "unreachable": [("no route", 2)]
     }
     classes = _classes({"failed": 3, "unparsable": 1, "refused": 0}, tally.failures)
-    assert "--retry-failed unparsable unreachable` asks again" in " ".join(called_out({"v": 0.5}, classes))
+    assert "--retry-failed unparsable unreachable` asks again" in " ".join(failing_lines({"v": 0.5}, classes))

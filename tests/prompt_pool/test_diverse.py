@@ -8,7 +8,7 @@ import pytest
 
 import deep.prompt_pool
 from deep.prompt_pool import Prompt, load_prompt
-from deep.prompt_pool._prompt import PURPOSE
+from deep.prompt_pool._prompt import PURPOSE_WORDS
 
 FILES = sorted((Path(deep.prompt_pool.__file__).parent / "prompts").glob("diverse-*.toml"))
 TOML = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in FILES}
@@ -42,7 +42,7 @@ def test_each_says_which_error_it_is_not_to_share(name):
     values = TOML[name]
     assert 20 < len(values["unshared_error"]) < 110
     assert "\n" not in values["unshared_error"].strip()
-    assert all(values[name] in words for name, words in PURPOSE.items())
+    assert all(values[name] in words for name, words in PURPOSE_WORDS.items())
     assert [values["unshared_error"] for values in TOML.values()].count(values["unshared_error"]) == 1
     for label in Prompt(**values).labels:
         assert label not in values["user"] or f" {label} if " in values["user"], label

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deep.experiments.tiered._wording import closest, mark, read_tags
+from deep.experiments.tiered._wording import closest_sentence, mark_spans, read_tags
 
 LABELS = ("good", "bad", "neither")
 
@@ -161,8 +161,8 @@ def test_a_flood_of_tags_is_cut_off():
 def test_marks_go_around_spans():
     """The text between them stays as it is."""
     text = "One.  Two.\nThree."
-    assert mark(text, {(11, 17): "?", (0, 4): "?"}) == "<?>One.</?>  Two.\n<?>Three.</?>"
-    assert mark(text, {}) == text
+    assert mark_spans(text, {(11, 17): "?", (0, 4): "?"}) == "<?>One.</?>  Two.\n<?>Three.</?>"
+    assert mark_spans(text, {}) == text
 
 
 @given(st.lists(sentence, min_size=1, max_size=6, unique=True), st.randoms(use_true_random=False))
@@ -176,4 +176,4 @@ def test_a_few_changed_words_do_not_hide_a_sentence(sentences, rng):
     assume(not any(set(text.rstrip(".").split()) <= known for text in texts if text != long))
     words = long.split()
     words.insert(random.Random(len(words)).randrange(1, len(words)), "indeed")
-    assert closest(" ".join(words), texts) == number
+    assert closest_sentence(" ".join(words), texts) == number

@@ -38,7 +38,7 @@ def views(tmp_path_factory):
         LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
         return save(figure, path)
 
-    def narrowed(figure, narrow=figures.narrowed):
+    def narrowed(figure, narrow=figures.fit_to_phone):
         done = narrow(figure)
         LETTERS.extend(text.get_fontsize() for text in figure.findobj(Text) if text.get_text().strip())
         return done

@@ -157,7 +157,7 @@ def test_every_study_ends_with_its_report(name):
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((STUDIES / name).glob("*.py")))
     calls = [node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     names = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls]
-    assert "whole_folder" not in names
+    assert "atomic_folder" not in names
     assert names.count("reported_folder") == names.count("report_line")
     assert "publish" in names or "report_line" in names
 

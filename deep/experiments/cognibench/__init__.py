@@ -30,7 +30,7 @@ run = console.run_subcommand
 
 
 @dataclass(frozen=True)
-class _Dialogues:
+class _DialogueArgs:
     """The benchmark.
 
     Parameters
@@ -43,7 +43,7 @@ class _Dialogues:
 
 
 @dataclass(frozen=True)
-class _Judges:
+class _CogniBenchJudgeArgs:
     """Options of the command.
 
     Parameters
@@ -119,7 +119,7 @@ class _Results:
 
 
 @dataclass(frozen=True)
-class _Generate:
+class _GenerateArgs:
     """Options of `deep cognibench generate`.
 
     Parameters
@@ -150,7 +150,7 @@ class _Generate:
 
 
 @dataclass(frozen=True)
-class _Label:
+class _LabelArgs:
     """Options of `deep cognibench label`.
 
     Parameters
@@ -184,7 +184,7 @@ class _Label:
 
 
 @dataclass(frozen=True)
-class _Detector:
+class _DetectorArgs:
     """Options of `deep cognibench export-sft`.
 
     Parameters
@@ -212,7 +212,7 @@ class _Detector:
 
 
 @dataclass(frozen=True)
-class _Curve:
+class _CurveArgs:
     """Options of `deep cognibench curve`.
 
     Parameters
@@ -230,20 +230,20 @@ class _Curve:
     out: Path = option(MISSING, "DIR")
 
 
-LINES = argument("out", "FILE", "ends in .jsonl", flags=["--out"], type=Path, required=True)
+JSONL_ARG = argument("out", "FILE", "ends in .jsonl", flags=["--out"], type=Path, required=True)
 ANNOTATIONS = argument("file", "FILE", "CSV of item_id, protocol, annotator and label", type=Path)
 
 EVALUATE = console.adder(
-    *(_Dialogues, _Judges, _Evaluate, Split, _Results, "json", *console.CALL_TOPICS),
+    *(_DialogueArgs, _CogniBenchJudgeArgs, _Evaluate, Split, _Results, "json", *console.CALL_TOPICS),
     json={"help": "print results.json in place of the tables"},
 )
 LABEL = console.adder(
-    *(_Label, Split, _Results, "json", *console.CALL_TOPICS),
+    *(_LabelArgs, Split, _Results, "json", *console.CALL_TOPICS),
     out={"default": None, "help": "a new folder, or an earlier run", "required": True},
     json={"help": "print results.json and nothing else"},
 )
 EXPORT = console.adder(
-    _Detector, Split, LINES, split={"default": "train", "help": "dialogues to take (default: train)"}
+    _DetectorArgs, Split, JSONL_ARG, split={"default": "train", "help": "dialogues to take (default: train)"}
 )
 AGREE = console.adder(ANNOTATIONS, "n-boot", "seed", "json", n_boot={"default": 2000})
 
@@ -252,10 +252,10 @@ def add_arguments(parser: console.CommandParser) -> None:
     """Add the sub-commands."""
     parser.add_subcommands(
         console.Subcommand("evaluate", "measure methods that find hallucinated sentences", EVALUATE, _evaluate),
-        console.Subcommand.of("generate", _generate, console.adder(_Generate, "json", *console.CALL_TOPICS)),
+        console.Subcommand.of("generate", _generate, console.adder(_GenerateArgs, "json", *console.CALL_TOPICS)),
         console.Subcommand.of("label", _label, LABEL),
         console.Subcommand.of("export-sft", _export, EXPORT),
-        console.Subcommand.of("curve", _curve, console.adder(_Curve, "json")),
+        console.Subcommand.of("curve", _curve, console.adder(_CurveArgs, "json")),
         console.Subcommand.of("agreement", _agreement, AGREE),
         standard="evaluate",
     )
@@ -265,7 +265,7 @@ def _evaluate(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._runs import evaluate
 
     if not args.llm:
-        console.check_nothing_asked(args, "without `llm`", _Judges)
+        console.check_nothing_asked(args, "without `llm`", _CogniBenchJudgeArgs)
     return evaluate(args)
 
 
@@ -343,7 +343,7 @@ def _agreement(args: argparse.Namespace) -> int:
     from deep.experiments.cognibench._cognibench_tables import agreement_tables, read_annotations
     from deep.experiments.study import printed_text
 
-    console.check_least(args, n_boot=1, seed=0)
+    console.check_minimum(args, n_boot=1, seed=0)
     result = agreement_tables(read_annotations(args.file), n_boot=args.n_boot, random_state=args.seed)
     texts = ["\n".join(markdown(frame)) for frame in result.values() if not frame.empty]
     texts.append("\n".join(printed_text("cognibench", ["table1-agreement"])))

@@ -124,7 +124,7 @@ def macro(scores: dict[str, Score]) -> float | None:
 COLUMNS = ("item_id", "protocol", "annotator", "label")
 
 # Different values that are compared with one another; where there are more, a column holds something else.
-MOST = {"protocol": 100, "label": 1_000}
+MAX_DISTINCT_VALUES = {"protocol": 100, "label": 1_000}
 
 
 def read_annotations(path: Path) -> pd.DataFrame:
@@ -140,7 +140,7 @@ def read_annotations(path: Path) -> pd.DataFrame:
     frame = frame[frame["label"] != ""]
     if frame.empty:
         raise InputError(f"`label` must be given at least once. Got none in {str(path)!r}.")
-    for name, most in MOST.items():
+    for name, most in MAX_DISTINCT_VALUES.items():
         if (n := frame[name].nunique()) > most:
             raise InputError(f"`{name}` must have at most {most:,} different values. Got {n:,} in {str(path)!r}.")
     return frame

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
-from deep.asking import Entry, ProgramId
+from deep.asking import ProgramEntry, ProgramId
 from deep.console import check_draws, check_models
 from deep.datasets import file_beside, read_judgments, read_rows, read_votes
 from deep.exceptions import InputError
@@ -166,7 +166,7 @@ def ask_judges(
     result = ask_about(args, [(one.judge, one.model) for one in judges], turns, kinds, dataset="cognibench")
     for judge, readings in zip(judges, result, strict=True):
         verdicts = [reading.sentences for reading in readings]
-        flags = [[_found(sentence) for sentence in sentences] for sentences in verdicts]
+        flags = [[_is_hallucinated(sentence) for sentence in sentences] for sentences in verdicts]
         unaligned = [f"{turn.turn_id}, {text}" for turn, r in zip(turns, readings, strict=True) for text in r.unaligned]
         shown = verdicts if judge.group in ("auto", "tiered") else None
         yield Method(judge.group, judge.name, judge.model, flags, shown, tuple(unaligned), judge.ablation)
@@ -186,7 +186,7 @@ def ask_about(
     `dataset` is what the ledger calls the turns.
     """
 
-    def programs() -> Iterator[Entry]:
+    def programs() -> Iterator[ProgramEntry]:
         for judge, llm in judges:
             for i, turn in enumerate(turns):
                 identity = ProgramId(judge.voter(llm), dataset, turn.turn_id)
@@ -199,7 +199,7 @@ def ask_about(
     return [[values[ProgramId(judge.voter(llm), dataset, turn.turn_id)] for turn in turns] for judge, llm in judges]
 
 
-def _found(sentence: tiered.SentenceVerdict) -> bool | None:
+def _is_hallucinated(sentence: tiered.SentenceVerdict) -> bool | None:
     """Return whether a sentence is hallucinated; one that the judge holds to be irrelevant is not."""
     if sentence.kind == "irrelevant":
         return False
@@ -209,7 +209,7 @@ def _found(sentence: tiered.SentenceVerdict) -> bool | None:
 COLUMNS = ("turn_id", "item_id", "start", "end", "text", "spans")
 
 # Verdicts of judges on the part of a response that they found wanting.
-BAD = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsupported")
+BAD_VERDICTS = ("FAIL", "hallucinated", "invented", "misleading", "speculative", "unsupported")
 
 
 def read_spans(entry: str, turns: Sequence[Turn]) -> list[Method]:
@@ -233,7 +233,7 @@ def read_spans(entry: str, turns: Sequence[Turn]) -> list[Method]:
     name, _, place = entry.rpartition("=")
     path = Path(place)
     if file_beside(path, "judgments").exists():
-        return _voted(name, place, turns)
+        return _methods_of_voters(name, place, turns)
     responses = {turn.turn_id: turn.response for turn in turns}
     result: dict[str, list[Span]] = {}
     unaligned = []
@@ -249,11 +249,11 @@ def read_spans(entry: str, turns: Sequence[Turn]) -> list[Method]:
                 unaligned += [] if placed else [f"{turn_id}, {span!r}"]
     if not result:
         raise InputError(f"`spans` must have rows of the turns that are measured. Got none in {place!r}.")
-    flags = [_touched(turn, result.get(turn.turn_id)) for turn in turns]
+    flags = [_sentences_touched(turn, result.get(turn.turn_id)) for turn in turns]
     return [Method("spans", name or path.stem, "", flags, unaligned=tuple(unaligned))]
 
 
-def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
+def _methods_of_voters(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
     """Return the findings of the voters that pointed at parts of a response; a turn without a vote is left open."""
     votes = read_votes(place)
     row_of = {item: row for row, item in enumerate(votes.item_ids)}
@@ -263,7 +263,7 @@ def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
         if detail.item_id in responses:
             result = spans.setdefault(detail.voter, {}).setdefault(detail.item_id, [])
             for passage in detail.passages:
-                if passage.where == "claim" and passage.verdict in BAD and passage.start != passage.end:
+                if passage.where == "claim" and passage.verdict in BAD_VERDICTS and passage.start != passage.end:
                     at = f"of {detail.voter!r} in {place!r}"
                     span = _letters_between(responses[detail.item_id], [passage.start, passage.end], at)
                     result += [span] if span else []
@@ -272,7 +272,7 @@ def _voted(name: str, place: str, turns: Sequence[Turn]) -> list[Method]:
         if any(of_turns.values()):
             cast = votes.votes[:, votes.voter_names.index(voter)]
             with_vote = {turn: some for turn, some in of_turns.items() if cast[row_of[turn]] != ABSTAIN}
-            flags = [_touched(turn, with_vote.get(turn.turn_id)) for turn in turns]
+            flags = [_sentences_touched(turn, with_vote.get(turn.turn_id)) for turn in turns]
             methods.append(Method("spans", name or voter, voter if name else "", flags))
     if not methods:
         raise InputError(
@@ -313,7 +313,7 @@ def _whole(value: object) -> int | None:
     return int(value) if type(value) is int or (isinstance(value, str) and re.fullmatch(r"\d+", value)) else None
 
 
-def _touched(turn: Turn, spans: Sequence[Span] | None) -> list[bool | None]:
+def _sentences_touched(turn: Turn, spans: Sequence[Span] | None) -> list[bool | None]:
     if spans is None:
         return [None] * len(turn.sentences)
     whole, at = letters_of(turn.response), 0

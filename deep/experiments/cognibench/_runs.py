@@ -15,19 +15,19 @@ import pandas as pd
 
 from deep import console
 from deep._util.checks import check_choice
-from deep._util.columns import plain_frame
+from deep._util.columns import escape_frame
 from deep._util.files import (
     JsonObject,
+    atomic_file,
+    atomic_files,
     check_out,
     check_replaceable,
-    packaged,
+    read_asset,
     read_bytes,
-    whole_file,
-    whole_files,
     write_json_lines,
 )
 from deep._util.names import sentence_spans
-from deep.asking import Entry, ProgramId
+from deep.asking import ProgramEntry, ProgramId
 from deep.datasets import ending_of, read_examples, read_rows
 from deep.evaluate import DatasetVerdict, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -39,7 +39,7 @@ from deep.experiments.cognibench._turns import (
     Turn,
     accuracy_of,
     chats,
-    classified,
+    classify_sentences,
     complete,
     read_dialogues,
     read_labels,
@@ -65,7 +65,7 @@ def evaluate(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     # Without a classifier the LLM says the types, or nobody asks for them.
     classify = args.llm and "auto" in args.judge and args.classifier != "llm"
-    kinds = classified(turns, published) if classify else None
+    kinds = classify_sentences(turns, published) if classify else None
     spans = [method for entry in args.spans for method in _methods.read_spans(entry, turns)]
     methods = [
         *_methods.constants(turns),
@@ -105,7 +105,7 @@ def _write(
     frames = build.tables(turns, scored, args.level)
     split = {"split": args.split, "test_share": args.test_share, "seed": args.split_seed}
     results = {**build.results_of(turns, scored), "level": args.level, "samples": args.samples, "split": split}
-    sentences = plain_frame(build.sentences(turns, methods, args.level))
+    sentences = escape_frame(build.sentences(turns, methods, args.level))
     study.publish(
         args,
         build.verdict_of(results, turns),
@@ -120,7 +120,7 @@ def _write(
     )
 
 
-NAME, TITLE = "figure12-training-size", "Figure 12: F1 of the tuned detector by training size, in percent"
+FIGURE, CURVE_TITLE = "figure12-training-size", "Figure 12: F1 of the tuned detector by training size, in percent"
 
 
 def curve(args: argparse.Namespace) -> int:
@@ -136,12 +136,12 @@ def curve(args: argparse.Namespace) -> int:
         args,
         _curve_verdict(points, fits),
         {"points": records(table), "fits": slopes},
-        "\n".join([TITLE, "", *markdown(study.percentages(table)), ""]),
+        "\n".join([CURVE_TITLE, "", *markdown(study.percentages(table)), ""]),
         lines=[f"{part}: {100 * slope:+.2f} points by ten times as many chats" for part, (_, slope) in fits.items()],
-        tables={NAME: table},
-        titles={NAME: TITLE},
+        tables={FIGURE: table},
+        titles={FIGURE: CURVE_TITLE},
         shown=study.percentages,
-        figures={NAME: build.draw_curve(table, fits)},
+        figures={FIGURE: build.draw_curve(table, fits)},
     )
     return ExitStatus.DONE
 
@@ -151,7 +151,7 @@ def _curve_verdict(points: Sequence[JsonObject], fits: Mapping[str, tuple[float,
     best, (_, slope) = max(points, key=lambda row: row["overall"] or 0.0), fits.get("overall", (0.0, float("nan")))
     suspect = f"F1 is highest with {best['training chats']:,} chats, {100 * (best['overall'] or 0.0):.1f} %."
     trust = f"Ten times the chats change F1 by {100 * slope:+.1f} points, by a line through {len(points)} sizes."
-    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "add chats while F1 rises", picture=NAME)
+    return DatasetVerdict(f"{len(points)} tuned detectors.", suspect, trust, "add chats while F1 rises", picture=FIGURE)
 
 
 def _point(pair: str, method: str | None) -> JsonObject:
@@ -160,12 +160,12 @@ def _point(pair: str, method: str | None) -> JsonObject:
     if not (equals and left.isdecimal() and int(left)):
         raise InputError(f"`points` must be SIZE=RUN, SIZE a number of training chats. Got {pair!r}.")
     try:
-        return {"training chats": int(left), **_measured(right, method)}
+        return {"training chats": int(left), **_read_f1(right, method)}
     except (KeyError, TypeError):
         raise InputError(f"`points` must be runs of `deep cognibench`. Got another kind in {right!r}.") from None
 
 
-def _measured(run: str, method: str | None) -> JsonObject:
+def _read_f1(run: str, method: str | None) -> JsonObject:
     """Return F1 of one method of a run."""
     try:
         results = json.loads(read_bytes(Path(run) / "results.json", "points"))
@@ -209,7 +209,7 @@ def label(args: argparse.Namespace) -> int:
         return ExitStatus.DONE
     learned = args.classifier or ("llm" if ending_of(Path(args.data)) else args.data)
     classify = isinstance(judge, AutoLabelJudge) and learned != "llm"
-    kinds = classified(turns, read_turns(learned)) if classify else None
+    kinds = classify_sentences(turns, read_turns(learned)) if classify else None
     (readings,) = _methods.ask_about(args, [(judge, llm)], turns, kinds, dataset="cognibench-labeled")
     labeled = []
     for turn, reading in zip(turns, readings, strict=True):
@@ -237,7 +237,7 @@ def _turns(data: str) -> list[Turn]:
             _unlabeled(t.turn_id, t.dialogue_id, t.source, t.response, t.generator, published.get(t.turn_id))
             for t in read_dialogues(data)[1]
         ]
-    with console.named("data"):
+    with console.naming_option("data"):
         examples = list(read_examples(data))
         written_by = [row.get("model") for _, row in read_rows(Path(data), ("model",), param="data")]
     return [
@@ -307,7 +307,7 @@ def export(args: argparse.Namespace) -> int:
         raise InputError(f"`level` must leave a turn whose sentences are all decided. Got none in {len(turns)}.")
     lines = []
     files = _files(out, answers, args.sizes)
-    with whole_files({str(path): path for path in files}) as partial:
+    with atomic_files({str(path): path for path in files}) as partial:
         for path, some in files.items():
             write_json_lines(partial[str(path)], chats(pair for _, pair in some))
             lines.append(f"{len(some):,} chats: in {path}")
@@ -344,7 +344,7 @@ def _files(
 
 
 def _dialogues() -> JsonObject:
-    return packaged(__package__, "dialogues.toml")
+    return read_asset(__package__, "dialogues.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,10 +363,10 @@ class Topic:
 
 
 # Messages of the user and of the LLM in turn, and why they ended before their time.
-Said = tuple[list[str], Reason | None]
+DialogueOutcome = tuple[list[str], Reason | None]
 
 
-def dialogue_program(topic: Topic, turns: int, words: int, asker: str) -> Program[Said]:
+def dialogue_program(topic: Topic, turns: int, words: int, asker: str) -> Program[DialogueOutcome]:
     """Ask for the user's messages and the answers to them in turn; what did not come ends the dialogue."""
     talk: list[str] = []
     for number in range(2 * turns):
@@ -407,7 +407,7 @@ def _history(talk: Sequence[str]) -> str:
 def generate(args: argparse.Namespace) -> int:
     """Run ``deep cognibench generate``."""
     out, llms = check_out(args.out, [".jsonl"]), console.check_models(args)
-    console.check_least(args, turns=1, words=1)
+    console.check_minimum(args, turns=1, words=1)
     texts = _texts(Path(args.texts))
     personas = [check_choice(name, sorted(_dialogues()["personas"]), "persona") for name in args.persona]
     personas = personas or list(_dialogues()["personas"])
@@ -418,14 +418,14 @@ def generate(args: argparse.Namespace) -> int:
         return ExitStatus.DONE
     asker = args.asker or llms[0]
 
-    def programs() -> Iterator[Entry]:
+    def programs() -> Iterator[ProgramEntry]:
         for topic in topics:
             yield topic.identity, topic.llm, dialogue_program(topic, args.turns, args.words, asker)
 
     values = study.ask_programs(args, programs)
     rows = [row for topic in topics for row in _rows(topic, values[topic.identity][0], alone=len(llms) == 1)]
     ended = Counter(reason for _, reason in values.values() if reason)
-    with whole_file(out) as scratch:
+    with atomic_file(out) as scratch:
         write_json_lines(scratch, rows)
     early = "".join(f", {n:,} ended early ({reason})" for reason, n in sorted(ended.items()))
     line = f"{len(topics):,} dialogues, {len(rows):,} turns{early}: {out}"

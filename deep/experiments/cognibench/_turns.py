@@ -11,7 +11,7 @@ from typing import Any
 
 from deep._util.files import JsonObject
 from deep._util.options import option
-from deep.console import named
+from deep.console import naming_option
 from deep.datasets import read_examples, read_judgments, read_rows
 from deep.datasets.benchmarks import BENCHMARKS, require_folder
 from deep.exceptions import InputError
@@ -109,7 +109,7 @@ def read_dialogues(data: str) -> tuple[Path, list[CogniBenchTurn]]:
         if data != "cognibench":
             raise InputError(f"`data` must be a folder or cognibench. Got {data!r}. Check the name.")
         folder = require_folder(BENCHMARKS["cognibench"])
-    with named("data"):
+    with naming_option("data"):
         return folder, load_turns(folder)
 
 
@@ -356,7 +356,7 @@ def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str
             yield turn, [s.text for s, is_bad in zip(turn.sentences, bad, strict=True) if is_bad]
 
 
-FOLDS = 5
+N_FOLDS = 5
 
 
 def _fitted_kinds(turns: Sequence[Turn]) -> Any:
@@ -373,7 +373,7 @@ def _fitted_kinds(turns: Sequence[Turn]) -> Any:
     return model.fit([s.text for s in sentences], [s.kind for s in sentences])
 
 
-def classified(turns: Iterable[Turn], published: Sequence[Turn]) -> list[list[str]] | None:
+def classify_sentences(turns: Iterable[Turn], published: Sequence[Turn]) -> list[list[str]] | None:
     """Return the types of the sentences of each turn, by a classifier that has not seen the turn's dialogue.
 
     Returns
@@ -399,7 +399,7 @@ def classified(turns: Iterable[Turn], published: Sequence[Turn]) -> list[list[st
 
 
 def _fold(dialogue_id: str) -> int:
-    return sha256(dialogue_id.encode()).digest()[0] % FOLDS
+    return sha256(dialogue_id.encode()).digest()[0] % N_FOLDS
 
 
 def accuracy_of(kinds: Sequence[Sequence[str]], turns: Sequence[Turn]) -> float | None:

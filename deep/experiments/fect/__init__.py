@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep import console
-from deep._util.columns import plain_frame
-from deep._util.files import check_replaceable, packaged
+from deep._util.columns import escape_frame
+from deep._util.files import check_replaceable, read_asset
 from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError, StoppedError
 
@@ -68,7 +68,7 @@ class _Answers:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _ClaimsAndJudges:
     """Claims, and those who judge them.
 
     Parameters
@@ -111,11 +111,11 @@ class _Study:
 
 
 add_arguments = console.adder(
-    _Judged, _Answers, _Study, "json", console.OfflineJudges, *console.CALL_TOPICS, console.ExampleColumns
+    _ClaimsAndJudges, _Answers, _Study, "json", console.OfflineJudges, *console.CALL_TOPICS, console.ExampleColumns
 )
 
 
-@console.named("data")
+@console.naming_option("data")
 def run(args: argparse.Namespace) -> int:
     """Ask, measure, write and report."""
     import pandas as pd
@@ -128,13 +128,13 @@ def run(args: argparse.Namespace) -> int:
         print_estimate(plan, options, as_json=args.json)
         return ExitStatus.DONE
     check_replaceable(args.out)
-    counts, verdicts = _counts(plan), _given(args, plan)
+    counts, verdicts = _counts(plan), _given_verdicts(args, plan)
     args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
     with console.live_progress() as progress:
         outcome = run_plan(plan, options, progress)
     if outcome.stopped is not None:
         raise StoppedError(outcome.stopped)
-    _write(args, pd.DataFrame([*_asked(plan, options), *verdicts]), counts)
+    _write(args, pd.DataFrame([*_asked_verdicts(plan, options), *verdicts]), counts)
     return ExitStatus.DONE
 
 
@@ -185,7 +185,7 @@ def _counts(plan: "Plan") -> dict[str, int]:
     return {"items": len(labels), "factual": labels.count(1), "nonfactual": labels.count(0)}
 
 
-def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
+def _given_verdicts(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     """Return the verdicts that are not asked for, read before anything is paid for; none of a voter that is asked."""
     from deep.experiments.fect._fect_report import given_verdicts
 
@@ -202,7 +202,7 @@ def _given(args: argparse.Namespace, plan: "Plan") -> list[dict[str, object]]:
     return verdicts
 
 
-def _asked(plan: "Plan", options: "AskOptions | None") -> Iterator[dict[str, object]]:
+def _asked_verdicts(plan: "Plan", options: "AskOptions | None") -> Iterator[dict[str, object]]:
     """Yield the verdicts of a plan from the ledger, with what the judge lists in support."""
     from deep.asking import chunks, read_samples
     from deep.experiments.fect._fect_report import verdict_row
@@ -228,7 +228,7 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
     runs, repeats = _fect_report.score_runs(verdicts), _fect_report.consistency(verdicts)
     summary = _fect_report.summarise(runs)
     # The printed tables stand beside those of the benchmark itself, and its reasoning models are drawn apart there.
-    published = packaged(__package__, "published.json")
+    published = read_asset(__package__, "published.json")
     printed = _fect_report.printed_summary() if counts == published["counts"] else None
     verdict = _fect_report.verdict_of(summary, counts, args.votes)
     results = {
@@ -250,7 +250,7 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
 
     def write_frames(folder: Path) -> None:
         for name, frame in (frames | _fect_report.frames_of(summary, printed)).items():
-            plain_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
+            escape_frame(frame).to_csv(folder / f"{name}.csv", index=name.startswith("table"), lineterminator="\n")
         (folder / "report.md").write_text(text, encoding="utf-8")
 
     study.publish(args, verdict, results, text, figures=pictures, more=write_frames)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from deep._util.checks import Floats, Votes, check_choice
 from deep._util.figures import AMBER, BLUE, GRAY, RED, new_figure, plain_grid
-from deep._util.files import JsonObject, packaged
+from deep._util.files import JsonObject, read_asset
 from deep.asking import Finder, ask
 from deep.datasets import read_votes
 from deep.ensembles import ENSEMBLER_NAMES, ENSEMBLERS
@@ -69,13 +69,13 @@ def given_verdicts(
         A file cannot be read, holds none of the examples, or lacks a voter of a model.
     """
     items = list(examples)
-    tables = [_aligned(read_votes(path), items, path) for path in votes]
+    tables = [_align_votes(read_votes(path), items, path) for path in votes]
     answers = ask(examples, judges) if judges else None
     runs: Counter[tuple[str, str]] = Counter()
     for table in [*tables, *([answers] if answers is not None else [])]:
         for column, voter in enumerate(table.voter_names):
             yield from _rows(items, table.votes[:, column], *_place(voter, names), runs)
-    wide_tables = [_beside(table, answers) for table in tables] or ([answers] if answers is not None else [])
+    wide_tables = [_join_votes(table, answers) for table in tables] or ([answers] if answers is not None else [])
     for table in wide_tables if ensemblers else ():
         combined = ensemble_votes(table, ensemblers)
         for column, ensemble in enumerate(combined.voter_names):
@@ -88,7 +88,7 @@ def given_verdicts(
                 yield from _rows(items, decided.votes[:, column], name, rule, runs)
 
 
-def _aligned(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteMatrix:
+def _align_votes(table: VoteMatrix, examples: Sequence[Example], path: str) -> VoteMatrix:
     """Return the votes on the examples, in their order; none where the file lacks one."""
     places = {key: row for row, key in enumerate(zip(table.datasets, table.item_ids, strict=True))}
     rows = np.array([places.get((str(e.dataset), e.example_id), -1) for e in examples])
@@ -121,7 +121,7 @@ def _tables_of(model: "Model", name: str, tables: Sequence[VoteMatrix], examples
     return [ask(examples, [column.judge for column in finder.plan(model, examples, str).columns])]
 
 
-def _beside(table: VoteMatrix, made: VoteMatrix | None) -> VoteMatrix:
+def _join_votes(table: VoteMatrix, made: VoteMatrix | None) -> VoteMatrix:
     """Return a table with the votes that were made here as further columns; a voter that both hold is the table's."""
     if made is None:
         return table
@@ -156,7 +156,7 @@ def verdict_row(
 
 METRICS = ("f1", "precision", "recall")
 
-JUDGE = ["model", "prompt"]
+JUDGE_KEYS = ["model", "prompt"]
 
 CONFIDENCE = 0.95
 
@@ -190,12 +190,12 @@ def score_runs(verdicts: pd.DataFrame) -> pd.DataFrame:
     >>> score_runs(pd.DataFrame(rows)).loc[0, ["tp", "fp", "fn", "no_vote", "f1"]].tolist()
     [1.0, 1.0, 1.0, 1.0, 0.5]
     """
-    columns = verdicts[[*JUDGE, "run"]].copy()
+    columns = verdicts[[*JUDGE_KEYS, "run"]].copy()
     for name, label, vote in (("tp", 0, 0), ("fp", 1, 0), ("fn", 0, 1), ("tn", 1, 1)):
         columns[name] = (verdicts["label"] == label) & (verdicts["vote"] == vote)
     columns["no_vote"] = verdicts["vote"] == -1
     columns["no_vote_nonfactual"] = columns["no_vote"] & (verdicts["label"] == 0)
-    scores = columns.groupby([*JUDGE, "run"], sort=False).sum().reset_index()
+    scores = columns.groupby([*JUDGE_KEYS, "run"], sort=False).sum().reset_index()
     tp, fp, fn = (scores[name].astype(float) for name in ("tp", "fp", "fn"))
     scores["precision"] = tp / (tp + fp)
     scores["recall"] = tp / (tp + fn)
@@ -216,13 +216,13 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
         verdicts that are votes.
     """
     scores = scores.assign(voted=scores[["tp", "fp", "fn", "tn"]].sum(axis=1))
-    counts = scores.groupby(JUDGE, sort=False)[["voted", "no_vote"]].sum()
+    counts = scores.groupby(JUDGE_KEYS, sort=False)[["voted", "no_vote"]].sum()
     coverage = (counts["voted"] / (counts["voted"] + counts["no_vote"])).rename("coverage").reset_index()
-    long = scores.melt([*JUDGE, "run"], [*METRICS, "f1_all"], var_name="metric")
-    result = long.groupby([*JUDGE, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
+    long = scores.melt([*JUDGE_KEYS, "run"], [*METRICS, "f1_all"], var_name="metric")
+    result = long.groupby([*JUDGE_KEYS, "metric"], sort=False)["value"].agg(n_runs="count", mean="mean", sd="std")
     half = _half_widths(result.n_runs, result.sd)
     bounded = pd.DataFrame(result.assign(low=result["mean"] - half, high=result["mean"] + half).reset_index())
-    return bounded.merge(coverage, on=JUDGE, how="left", validate="many_to_one")
+    return bounded.merge(coverage, on=JUDGE_KEYS, how="left", validate="many_to_one")
 
 
 def _half_widths(n_runs: "pd.Series[int]", sds: "pd.Series[float]") -> Floats:
@@ -255,7 +255,7 @@ def consistency(verdicts: pd.DataFrame) -> pd.DataFrame:
         vote is the same; ``no_vote``, the verdicts without a vote.
     """
     rows = []
-    for (model, prompt), judge_runs in verdicts.groupby(JUDGE, sort=False):
+    for (model, prompt), judge_runs in verdicts.groupby(JUDGE_KEYS, sort=False):
         votes = judge_runs.pivot(index="item", columns="run", values="vote").to_numpy(dtype=np.int64)
         repeated = votes[(votes >= 0).sum(axis=1) > 1]
         flipped = (repeated == 0).any(axis=1) & (repeated == 1).any(axis=1)
@@ -291,7 +291,7 @@ def printed_summary() -> pd.DataFrame:
     >>> len(f1), float(f1["mean"].max()), f1.loc[f1["mean"].idxmax(), ["model", "prompt"]].tolist()
     (62, 0.86, ['o1', '3d-ttc'])
     """
-    document = packaged(__package__, "published.json")
+    document = read_asset(__package__, "published.json")
     rows = [
         (model, prompt, metric, *cell, document["n_runs"])
         for metric in METRICS
@@ -299,7 +299,7 @@ def printed_summary() -> pd.DataFrame:
         for prompt, cell in zip(document["prompts"], cells, strict=True)
         if cell is not None
     ]
-    frame = pd.DataFrame(rows, columns=[*JUDGE, "metric", "mean", "sd", "n_runs"])
+    frame = pd.DataFrame(rows, columns=[*JUDGE_KEYS, "metric", "mean", "sd", "n_runs"])
     half = _half_widths(frame["n_runs"], frame["sd"])
     return frame.assign(low=frame["mean"] - half, high=frame["mean"] + half, coverage=1.0)
 
@@ -317,12 +317,12 @@ TITLES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 def cells(summary: pd.DataFrame, metric: str, *, bold: bool = True) -> pd.DataFrame:
     """Return one table in the paper's layout: a row a model, a column a prompt, mean ± standard deviation."""
     rows = summary[summary["metric"] == metric]
-    over_all = summary[(summary["metric"] == "f1_all") & (metric == "f1")].set_index(JUDGE)["mean"].to_dict()
+    over_all = summary[(summary["metric"] == "f1_all") & (metric == "f1")].set_index(JUDGE_KEYS)["mean"].to_dict()
     wide = _wide(
         rows,
         [
-            f"{_cell(mean, sd)}{_covered(coverage, over_all.get((model, prompt)))}"
-            for model, prompt, mean, sd, coverage in rows[[*JUDGE, "mean", "sd", "coverage"]].to_numpy().tolist()
+            f"{_cell(mean, sd)}{_f1_with_coverage(coverage, over_all.get((model, prompt)))}"
+            for model, prompt, mean, sd, coverage in rows[[*JUDGE_KEYS, "mean", "sd", "coverage"]].to_numpy().tolist()
         ],
     )
     for prompt, model in pick_best(summary, metric).items() if bold else ():
@@ -361,7 +361,7 @@ def frames_of(summary: pd.DataFrame, printed: pd.DataFrame | None) -> dict[str, 
     return frames
 
 
-def _covered(share: float, over_all: float | None) -> str:
+def _f1_with_coverage(share: float, over_all: float | None) -> str:
     """Return F1 over all claims where some have no vote, and the share that has where it is too low to compare."""
     parts = [] if over_all is None or share == 1 else [f"all: {over_all:.2f}"]
     parts += [f"{100 * share:.0f} % of claims"] if share < LEAST_COVERAGE else []

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from deep import calibration, model
-from deep._util.checks import Floats, Labels, Mask, Texts, Votes, numbered
-from deep._util.odds import DECISION, expit, logit
+from deep._util.checks import Floats, Labels, Mask, Texts, Votes, factorize
+from deep._util.odds import DECISION_P, expit, logit
 from deep.console import in_processes
 from deep.datasets import ScoreTable
 from deep.ensembles import MajorityLabelVoter
@@ -135,7 +135,7 @@ def context_baseline(
     Baseline or None
         None where fewer than three groups can be left out.
     """
-    if len(numbered(groups)[0]) < model.MIN_DATASETS:
+    if len(factorize(groups)[0]) < model.MIN_DATASETS:
         return None
     train, test = with_scores(split, scores)
     # Grades stand in the votes themselves, too: the table of scores alone does not tell.
@@ -258,7 +258,7 @@ def compare_parts(
     """
     labeled = split.test.labels >= 0
     y = split.test.labels[labeled]
-    if len(numbered(groups)[0]) < model.MIN_DATASETS or len(np.unique(y)) < 2:
+    if len(factorize(groups)[0]) < model.MIN_DATASETS or len(np.unique(y)) < 2:
         return []
     both = with_scores(split, scores)
     of_encoders = [name in scores.score_names for name in both[0].voter_names]
@@ -411,7 +411,7 @@ class TestCells:
         pattern, label = np.nonzero(self.counts)
         counts, of = self.counts[pattern, label], p[pattern]
         return decision_metrics(
-            label, of, of >= DECISION, n_bins=n_bins, n_boot=n_boot, random_state=random_state, counts=counts
+            label, of, of >= DECISION_P, n_bins=n_bins, n_boot=n_boot, random_state=random_state, counts=counts
         )
 
     def netcal_ece(self, p: Floats, *, n_bins: int) -> float:

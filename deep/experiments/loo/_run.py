@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deep import model
-from deep._util.checks import Texts, numbered
+from deep._util.checks import Texts, factorize
 from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
 from deep.console import SIMULATED, in_processes
@@ -415,7 +415,7 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
 
 def member_fits(split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts) -> model.Fits | None:
     """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
-    if len(numbered(groups)[0]) < model.MIN_DATASETS:
+    if len(factorize(groups)[0]) < model.MIN_DATASETS:
         return None
     return _fitted(_rivals.with_scores(split, scores)[0], groups, options).without()
 
@@ -440,7 +440,7 @@ def shared_fits(
     # Two splits show every dataset that is trained on.
     if any(set(hold_out(votes, test).train.dataset_names) != set(names) - {test} for test in tests[:2]):
         return None
-    if len(numbered(model.training_groups(votes))[0]) < len(names):
+    if len(factorize(model.training_groups(votes))[0]) < len(names):
         return None
     return _fitted(votes, votes.datasets, options, members, tests)
 

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from deep._util.checks import Floats, Mask
 from deep._util.figures import BLUE, GRAY, new_figure, save_figures
-from deep._util.files import packaged
+from deep._util.files import read_asset
 from deep._util.names import file_name
 from deep.calibration import plot_reliability
 from deep.console import SIMULATED, read_votes_and_scores
@@ -424,7 +424,7 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
     >>> best.method, best.dataset, best.balanced_accuracy, best.margin
     ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
     """
-    document = packaged(__package__, "published_baselines.json")
+    document = read_asset(__package__, "published_baselines.json")
     return tuple(
         PublishedBaseline(
             row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])

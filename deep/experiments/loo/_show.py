@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from deep import evaluate
-from deep._util.names import listed, short_names, table
+from deep._util.names import format_table, listed, short_names
 from deep.console import SIMULATED
 from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval, shown
 
@@ -302,7 +302,7 @@ def aligned(title: str, header: TableCells, rows: Sequence[TableCells]) -> Itera
     first = [[name if len(name) <= most else f"{name[: most - 3]}...", *cells] for name, *cells in rows[:MAX_ROWS]]
     for line in title.split("\n"):
         yield from wrap(line, get_terminal_size().columns)
-    yield from (f"  {line}".rstrip() for line in table([header, *first], right=len(header) - 1).split("\n"))
+    yield from (f"  {line}".rstrip() for line in format_table([header, *first], right=len(header) - 1).split("\n"))
     if len(rows) > MAX_ROWS:
         yield f"  and {len(rows) - MAX_ROWS:,} others, all of them in tables/"
     yield ""

@@ -23,8 +23,8 @@ from zlib import crc32
 
 from deep import console
 from deep._util.checks import check_choice
-from deep._util.columns import plain_frame
-from deep._util.files import JsonObject, check_replaceable, packaged
+from deep._util.columns import escape_frame
+from deep._util.files import JsonObject, check_replaceable, read_asset
 from deep._util.options import option, topic_values
 from deep.ensembles import ENSEMBLER_NAMES
 from deep.exceptions import ExitStatus
@@ -117,7 +117,7 @@ def kept_out(figure: PublishedFigure) -> bool:
 
 
 def _tables() -> JsonObject:
-    return packaged(__package__, "published_tables.json")
+    return read_asset(__package__, "published_tables.json")
 
 
 def printed_methods(number: str) -> list[str]:
@@ -181,19 +181,19 @@ def run(args: argparse.Namespace) -> int:
     figures = _paper_tables.with_verdicts(_paper_tables.paper_tables(runs), origin)
     encoders, moves = loo.encoder_parts(args, votes, scores, runs)
     pictures = _paper_tables.paper_figures(encoders, result, example)
-    pictures[_paper_tables.ANSWER] = _paper_tables.draw_distance(figures)
+    pictures[_paper_tables.ANSWER_FIGURE] = _paper_tables.draw_distance(figures)
     tables = {f"table{number}": _paper_tables.side_by_side(figures, number) for number in _paper_tables.TABLES}
     added = {"distances": _paper_tables.distances(figures), "claims": _paper_tables.claims(figures, runs)}
     titles = {f"table{number}": f"Table {number}. {title}" for number, title in _paper_tables.TABLES.items()}
     titles |= {"distances": _paper_tables.DISTANCES, "claims": _paper_tables.CLAIMS, "threshold-moves": loo.MOVES}
     votes_of = origin if isinstance(origin, str) else ", ".join(origin)
-    paper = packaged("deep.datasets", "operating_points.json")["source"]
+    paper = read_asset("deep.datasets", "operating_points.json")["source"]
     published = f"{paper['authors']}. {paper['title']}. arXiv:{paper['arxiv']}"
     note = f"In percent; * the votes were fitted to it. Published: {published}. This run: {votes_of} votes."
 
     def write_more(folder: Path) -> None:
         marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == "published" else votes_of))
-        plain_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
+        escape_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
         loo.write_named(loo.PARTS, runs, folder, votes=origin)
 
     study.publish(
@@ -207,7 +207,7 @@ def run(args: argparse.Namespace) -> int:
         ],
         tables=tables | added | moves,
         titles=titles,
-        shown=_paper_tables.shown,
+        shown=_paper_tables.table_as_text,
         note=note,
         figures=pictures,
         caption=loo.CAPTION if origin == console.SIMULATED else "",

@@ -53,7 +53,7 @@ TABLES = {
 
 
 # Kind of a baseline that fills a row of Table 3 and enters no ensemble.
-RIVAL = "rival"
+RIVAL_NAME = "rival"
 
 
 def ours_and_rivals(votes: VoteMatrix) -> tuple[VoteMatrix, VoteMatrix | None]:
@@ -75,7 +75,7 @@ def with_rivals(run: Run, rivals: VoteMatrix | None, settings: loo.LooOptions) -
     split = hold_out(rivals, run["test"])
     options = {"n_boot": settings.n_boot, "random_state": settings.random_state, "n_bins": settings.n_bins}
     rows = [one.row(split.test.labels, **options) for one in loo.vote_baselines(split) if one.kind == "prompt"]
-    return {**run, "baselines": [*run["baselines"], *({**row, "kind": RIVAL} for row in rows)]}
+    return {**run, "baselines": [*run["baselines"], *({**row, "kind": RIVAL_NAME} for row in rows)]}
 
 
 def paper_tables(runs: Sequence[Run]) -> pd.DataFrame:
@@ -159,7 +159,7 @@ def _method(row: Row) -> str | None:
     """Return the name of a baseline of ours in Table 3; None for one that the table does not show."""
     if row["kind"] == "encoder":
         return str(row["name"]) if row["threshold_from"] == "train" else None
-    if row["kind"] == RIVAL:
+    if row["kind"] == RIVAL_NAME:
         return _llm_solution(str(row["name"]))
     return {"best_prompt": "best prompt, chosen on training data", "majority": "majority of all prompts"}.get(
         row["kind"]
@@ -244,7 +244,7 @@ def check_labeled(votes: VoteMatrix) -> None:
 
 
 # What names a cell of a table.
-CELL = ["table", "dataset", "method", "n_prompts", "calibrator", "metric"]
+CELL_COLUMNS = ["table", "dataset", "method", "n_prompts", "calibrator", "metric"]
 
 # Of printed figures, in percent; one in the other tables.
 DECIMALS = {"2": 2}
@@ -270,9 +270,9 @@ def with_verdicts(figures: pd.DataFrame, votes: str | list[str]) -> pd.DataFrame
         'fitted' where they were sought so that the cell is met, 'kept out' where they were sought without it, 'derived'
         where it follows from cells of other tables. All empty where the figure is this run's.
     """
-    ours = figures[figures["origin"] == THIS_RUN].drop_duplicates(CELL).set_index(CELL)["value"]
+    ours = figures[figures["origin"] == THIS_RUN].drop_duplicates(CELL_COLUMNS).set_index(CELL_COLUMNS)["value"]
     printed = figures["origin"] == PUBLISHED
-    values = ours.reindex(pd.MultiIndex.from_frame(figures.loc[printed, CELL])).to_numpy()
+    values = ours.reindex(pd.MultiIndex.from_frame(figures.loc[printed, CELL_COLUMNS])).to_numpy()
     result = figures.assign(ours=np.nan, verdict="", fit="")
     result["ours"] = result["ours"].mask(printed, pd.Series(values, result.index[printed]))
     datasets = set(figures.loc[figures["origin"] == THIS_RUN, "dataset"])
@@ -351,7 +351,7 @@ def distances(figures: pd.DataFrame) -> pd.DataFrame:
 
 
 # The picture of the answer.
-ANSWER = "distance-from-the-printed-figures"
+ANSWER_FIGURE = "distance-from-the-printed-figures"
 
 
 def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict:
@@ -367,7 +367,7 @@ def verdict_of(figures: pd.DataFrame, origin: str | list[str]) -> DatasetVerdict
     missing = len(printed) - int(printed["ours"].notna().sum())
     basis = f"{len(printed):,} printed figures of 6 tables; this run lacks {missing:,} of them."
     then = "use votes of your own judges on these datasets"
-    return DatasetVerdict(basis, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER)
+    return DatasetVerdict(basis, suspect, trust, then, "deep paper --votes votes.parquet", picture=ANSWER_FIGURE)
 
 
 def draw_distance(figures: pd.DataFrame) -> Figure:
@@ -379,7 +379,7 @@ def draw_distance(figures: pd.DataFrame) -> Figure:
 
 
 # The ECE in percent that the paper says calibrated ensembles stay under (4.3).
-UNDER = 7.0
+ECE_BOUND = 7.0
 
 
 def claims(figures: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
@@ -421,7 +421,7 @@ def _claims(some: pd.DataFrame) -> Iterator[tuple[str, float, int | None]]:
         if {UNCALIBRATED, "platt"} <= set(both):
             before, after, n = both[UNCALIBRATED], both["platt"], len(both)
             yield f"Table 4, {dataset}: Platt lowers ECE, cells", float((after < before).sum()), n
-            yield f"Table 4, {dataset}: ECE after it under {UNDER:g}, cells", float((after < UNDER).sum()), n
+            yield f"Table 4, {dataset}: ECE after it under {ECE_BOUND:g}, cells", float((after < ECE_BOUND).sum()), n
             yield f"Table 4, {dataset}: ECE before it, mean", before.mean(), None
             yield f"Table 4, {dataset}: ECE after it, mean", after.mean(), None
 
@@ -436,10 +436,10 @@ def table_lines(figures: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> It
         for (table, dataset), some in rows.groupby(["table", "dataset"], sort=False)
     }
     for title, table in (tables | dict(others)).items():
-        yield from plain_tables("\n".join([title, *markdown(shown(table)), ""]))
+        yield from plain_tables("\n".join([title, *markdown(table_as_text(table)), ""]))
 
 
-def shown(table: pd.DataFrame) -> pd.DataFrame:
+def table_as_text(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table as text, a count with what it is of, and a dash where there is no value."""
     text = table.astype(object).where(table.notna(), "-").astype(str)
     for name, n in (("printed", "of"), ("ours", "ours_of")):

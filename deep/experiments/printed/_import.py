@@ -14,15 +14,15 @@ from pathlib import Path
 
 from deep import console
 from deep._util.checks import check_choice
-from deep._util.files import JsonObject, packaged, read_bytes, whole_file
-from deep._util.names import table
+from deep._util.files import JsonObject, atomic_file, read_asset, read_bytes
+from deep._util.names import format_table
 from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
-from deep.experiments.printed._passages import Cut, FoldedText, clean, cut, prints_of, readings
+from deep.experiments.printed._passages import CutPassage, FoldedText, clean, cut_passage, prints_of, readings
 
 Differences = Sequence[tuple[str, str]]
 
-_COPIED = ("reasons_first", "scale", "threshold", "threshold_reason")
+_COPIED_FIELDS = ("reasons_first", "scale", "threshold", "threshold_reason")
 
 
 def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: Differences) -> str:
@@ -36,7 +36,7 @@ def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: 
         "output": "text",
         "document_first": False,
         "fenced": False,
-        **{name: of[name] for name in _COPIED if name in of},
+        **{name: of[name] for name in _COPIED_FIELDS if name in of},
     }
     lines = [*_notes(differs), *_values(fields), ""]
     lines += [line for role in ("system", "user") if role in of for line in _text(role, texts[of[role]])]
@@ -148,7 +148,7 @@ def import_prompts(paper: str, path: str | Path) -> PaperImport:
     InputError
         The file is not readable text, or holds none of the paper's prompts.
     """
-    about = packaged(__package__, "papers.toml")[check_choice(paper, PAPERS, "paper")]
+    about = read_asset(__package__, "papers.toml")[check_choice(paper, PAPERS, "paper")]
     result = _passages(paper, about, _read(path))
     by_id = {of["id"]: _make(of, about, result) for of in about["files"]}
     prompts = tuple(prompt for prompt in by_id.values() if isinstance(prompt, ImportedPrompt))
@@ -168,7 +168,7 @@ def write_prompts(paper: PaperImport, folder: str | Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{prompt.id}.toml" for prompt in paper.prompts]
     for path, prompt in zip(paths, paper.prompts, strict=True):
-        with whole_file(path) as scratch:
+        with atomic_file(path) as scratch:
             scratch.write_text(prompt.toml, encoding="utf-8", newline="\n")
     return paths
 
@@ -185,22 +185,22 @@ def _read(path: str | Path) -> str:
         ) from None
 
 
-def _passages(paper: str, about: JsonObject, text: str) -> dict[str, Cut]:
+def _passages(paper: str, about: JsonObject, text: str) -> dict[str, CutPassage]:
     """Return each passage as the reading of the text has it in which most of it fits."""
-    best: dict[str, Cut] = {}
+    best: dict[str, CutPassage] = {}
     for reading in readings(text):
         folded = FoldedText(clean(reading))
         for name, fingerprint in prints_of(paper).items():
             if name in best and best[name].verified:
                 continue
             following = [heading for other, heading in about["headings"].items() if other != name]
-            result = cut(folded, fingerprint, about["headings"][name], [*following, *about["after"]])
+            result = cut_passage(folded, fingerprint, about["headings"][name], [*following, *about["after"]])
             if result is not None and (name not in best or result.n_verified > best[name].n_verified):
                 best[name] = result
     return best
 
 
-def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, Cut]) -> ImportedPrompt | tuple[str, ...]:
+def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, CutPassage]) -> ImportedPrompt | tuple[str, ...]:
     """Return a prompt file, or the names of its passages that are missing."""
     names = [one[role] for one in of.get("steps", {"": of}).values() for role in _ROLES if role in one]
     missing = tuple(name for name in names if name not in paper)
@@ -212,7 +212,7 @@ def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, Cut]) -> Import
     return ImportedPrompt(of["id"], not differs, differs, write(of, about["source"], texts, differs))
 
 
-def _filled(name: str, of: JsonObject, about: JsonObject, passage: Cut) -> str:
+def _filled(name: str, of: JsonObject, about: JsonObject, passage: CutPassage) -> str:
     """Return a passage with deep's placeholders in place of the printed ones."""
     tail = about.get("tails", {}).get(name, "")
     text: str = about.get("heads", {}).get(name, "") + passage.text.removesuffix(tail.strip()).rstrip() + tail
@@ -234,13 +234,13 @@ def import_values(paper: PaperImport, paths: Sequence[Path]) -> dict[str, object
 
 def import_lines(paper: PaperImport, folder: Path) -> Iterator[str]:
     """Yield a table of the prompts, and a line for each that is missing."""
-    yield table([("PROMPT", "PRINT"), *((prompt.id, _says(prompt)) for prompt in paper.prompts)])
+    yield format_table([("PROMPT", "PRINT"), *((prompt.id, _differences_text(prompt)) for prompt in paper.prompts)])
     for name, passages in paper.missing.items():
         yield f"{name}: not made, since the text does not hold {', '.join(passages)}"
     yield f"written to {folder}"
 
 
-def _says(prompt: ImportedPrompt) -> str:
+def _differences_text(prompt: ImportedPrompt) -> str:
     if prompt.verified:
         return "verified"
     return "; ".join(f"not verified: {name} first differs within {words!r}" for name, words in prompt.differs)

@@ -9,11 +9,11 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import NamedTuple
 
-from deep._util.files import packaged
+from deep._util.files import read_asset
 from deep.prompt_pool import merge_spans
 
 # Folded characters, some eight words, that have a hash of their own.
-WINDOW = 40
+WINDOW_LETTERS = 40
 
 # Stands in a folded text for a blank to be filled in, which papers print as dots in brackets.
 BLANK = "\0"
@@ -103,7 +103,7 @@ class FoldedText:
     def _windows(self) -> dict[int, dict[str, list[int]]]:
         return {}
 
-    def places_of(self, window: str, size: int = WINDOW) -> list[int]:
+    def places_of(self, window: str, size: int = WINDOW_LETTERS) -> list[int]:
         """Return the folded characters at which a window of a hash begins."""
         if size not in self._windows:
             windows = self._windows.setdefault(size, {})
@@ -135,7 +135,7 @@ MOST_FURNITURE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
+class PassagePrint:
     """The print of one passage of a paper.
 
     Parameters
@@ -160,9 +160,9 @@ class Print:
 
     def sizes(self) -> Iterator[int]:
         """Yield the size of each window."""
-        whole = max(self.length // WINDOW, 1)
-        yield from [WINDOW] * (whole - 1)
-        yield self.length - WINDOW * (whole - 1)
+        whole = max(self.length // WINDOW_LETTERS, 1)
+        yield from [WINDOW_LETTERS] * (whole - 1)
+        yield self.length - WINDOW_LETTERS * (whole - 1)
 
 
 class Match(NamedTuple):
@@ -178,11 +178,11 @@ class Match(NamedTuple):
 
 
 @cache
-def prints_of(paper: str) -> Mapping[str, Print]:
+def prints_of(paper: str) -> Mapping[str, PassagePrint]:
     """Return the prints of a paper's passages by name."""
-    document = packaged(__package__, "prints.json")[paper]
+    document = read_asset(__package__, "prints.json")[paper]
     return {
-        name: Print(
+        name: PassagePrint(
             length=of["length"],
             whole=of["whole"],
             windows=tuple(of["windows"]),
@@ -193,7 +193,7 @@ def prints_of(paper: str) -> Mapping[str, Print]:
     }
 
 
-def match(text: FoldedText, start: int, wanted: Print) -> Match:
+def match(text: FoldedText, start: int, wanted: PassagePrint) -> Match:
     """Compare a text from one of its folded characters on with a print, passing over lines of page furniture."""
     spans: list[tuple[int, int]] = []
     cursor, n = start, 0
@@ -232,10 +232,10 @@ def _around_furniture(text: FoldedText, cursor: int, size: int, expected: str) -
 
 
 # A passage without a print that fits ends by then, in multiples of the printed length.
-LONGEST = 2.0
+MAX_LENGTH_RATIO = 2.0
 
 # Share of a print's windows that a section must hold to be that passage with changes, unless it is short.
-LEAST_ALIKE = 0.25
+MIN_SHARED_WINDOWS = 0.25
 
 # Windows below which a change may touch them all.
 FEW = 8
@@ -251,7 +251,7 @@ _PIECE = re.compile(r"(?P<wrap>(?<=\w)-[ \t]*\n\s*(?=\w))|(?P<space>\s+)|\S")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutPassage:
     """A passage as it was found.
 
     Parameters
@@ -272,7 +272,7 @@ class Cut:
     n_verified: int = 0
 
 
-def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str]) -> Cut | None:
+def cut_passage(text: FoldedText, wanted: PassagePrint, heading: str, following: Sequence[str]) -> CutPassage | None:
     """Return a passage of a text; None where neither its print nor its heading is found.
 
     Parameters
@@ -296,7 +296,7 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     matches = [(match(text, start, wanted), start) for start in starts]
     for result, _ in matches:
         if result.n_windows == len(wanted.windows):
-            return Cut(_lay_out(text, result.spans, wanted), verified=True, n_verified=result.n_windows)
+            return CutPassage(_lay_out(text, result.spans, wanted), verified=True, n_verified=result.n_windows)
     begin, end = section or (0, len(text.folded))
     inside = [(result, start) for result, start in matches if begin <= start < end]
     if not inside or not _is_alike(text, begin, end, wanted):
@@ -305,12 +305,12 @@ def cut(text: FoldedText, wanted: Print, heading: str, following: Sequence[str])
     return _unverified(text, start, end, result, wanted)
 
 
-def _is_alike(text: FoldedText, begin: int, end: int, fingerprint: Print) -> bool:
+def _is_alike(text: FoldedText, begin: int, end: int, fingerprint: PassagePrint) -> bool:
     """Tell whether a section holds a part of a passage, or is short enough to be one that differs."""
     sizes = zip(fingerprint.sizes(), fingerprint.windows, strict=True)
     n_inside = sum(any(begin <= place < end for place in text.places_of(window, size)) for size, window in sizes)
-    short = len(fingerprint.windows) < FEW and end - begin < LONGEST * fingerprint.length
-    return short or n_inside >= LEAST_ALIKE * len(fingerprint.windows)
+    short = len(fingerprint.windows) < FEW and end - begin < MAX_LENGTH_RATIO * fingerprint.length
+    return short or n_inside >= MIN_SHARED_WINDOWS * len(fingerprint.windows)
 
 
 def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[int, int] | None:
@@ -324,16 +324,16 @@ def _section(text: FoldedText, heading: str, following: Sequence[str]) -> tuple[
     return text.at(place), text.at(end)
 
 
-def _unverified(text: FoldedText, start: int, end: int, match: Match, fingerprint: Print) -> Cut:
+def _unverified(text: FoldedText, start: int, end: int, match: Match, fingerprint: PassagePrint) -> CutPassage:
     """Return a passage as the copy has it, up to the printed end where that is found."""
     sizes = [*fingerprint.sizes()]
     size = sizes[-1]
     ends = [place + size for place in text.places_of(fingerprint.windows[-1], size) if start < place < end]
-    end = min(ends[0] if ends else end, start + int(LONGEST * fingerprint.length))
+    end = min(ends[0] if ends else end, start + int(MAX_LENGTH_RATIO * fingerprint.length))
     differs = text.words(match.end, match.end + sizes[match.n_windows]) or "its end is missing"
     lines = _slice(text, start, end).split("\n")
     passage = re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
-    return Cut(passage.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=match.n_windows)
+    return CutPassage(passage.rstrip(WRAPPERS), verified=False, differs=differs, n_verified=match.n_windows)
 
 
 def _slice(text: FoldedText, start: int, end: int) -> str:
@@ -345,7 +345,7 @@ def _slice(text: FoldedText, start: int, end: int) -> str:
     return text.text[text.places[start] : marks.end() if marks else stop]
 
 
-def _lay_out(text: FoldedText, runs: Sequence[tuple[int, int]], fingerprint: Print) -> str:
+def _lay_out(text: FoldedText, runs: Sequence[tuple[int, int]], fingerprint: PassagePrint) -> str:
     """Return the words of runs of a text, with the line breaks and hyphens of the print in place of the copy's."""
     passage = FoldedText("\n".join(_whole_lines(text, runs)).rstrip(WRAPPERS))
     pieces = [(piece, passage.at(piece.end())) for piece in _PIECE.finditer(passage.text)]
@@ -361,7 +361,7 @@ def _lay_out(text: FoldedText, runs: Sequence[tuple[int, int]], fingerprint: Pri
     return "".join(parts).strip()
 
 
-def _places_of_breaks(pieces: Sequence[tuple[re.Match[str], int]], fingerprint: Print) -> dict[int, int]:
+def _places_of_breaks(pieces: Sequence[tuple[re.Match[str], int]], fingerprint: PassagePrint) -> dict[int, int]:
     """Return where in a text the new lines of a print go; a mark between spaces stays on the line that it is on."""
     places: dict[int, tuple[int, bool]] = {}
     for piece, number in pieces:

@@ -12,9 +12,9 @@ from deep._util.files import read_toml
 from deep._util.names import sentence_spans
 from deep.exceptions import InputError
 from deep.experiments.stepwise import TextQuestion
-from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags, sampled
+from deep.experiments.tiered import LabelTally, SentenceJudge, SentenceVerdict, TurnReading, read_tags, sample_questions
 from deep.judges import LLMReply, Program, Question
-from deep.prompt_pool import PLACEHOLDER, Material, clean, fill, why_unusable
+from deep.prompt_pool import PLACEHOLDER, Material, clean, render, why_unusable
 from deep.records import Example
 
 
@@ -44,7 +44,7 @@ class PrintedSteps:
         cleaned = {name: clean(text, name) for name, text in texts.items()}
         templates = self.steps[step]
         return [
-            {"role": role, "content": fill(templates[role], cleaned).strip()}
+            {"role": role, "content": render(templates[role], cleaned).strip()}
             for role in ("system", "user")
             if role in templates
         ]
@@ -246,7 +246,7 @@ class PrintedTagJudge(SentenceJudge):
             return TurnReading(())
         claims = " ".join(f"<>{text}</>" for text in texts)
         messages = self.printed.messages(STEP, source=source, claims=claims)
-        replies = yield sampled(STEP, messages, self.samples, 512 + len(claims) // 2)
+        replies = yield sample_questions(STEP, messages, self.samples, 512 + len(claims) // 2)
         shown = Material(source, claim) if sentences is None else Material(source, " ".join(texts))
         tallies = [LabelTally(self.samples) for _ in texts]
         unaligned: list[str] = []

@@ -17,7 +17,7 @@ from pathlib import Path
 from deep import console
 from deep._util.options import option
 from deep.experiments.probe._content import ARTICLES_BY
-from deep.experiments.probe._probe_measures import MATCHES, SIMILAR, STAGES
+from deep.experiments.probe._probe_measures import MATCHES, MIN_SIMILARITY, STAGES
 from deep.experiments.probe._records import TASKS
 
 PRINTED = "the paper's own prompts, as `deep prompts import --paper probe` wrote them"
@@ -112,7 +112,7 @@ class _Steps:
     prompt: tuple[str, ...] = option((), "FILE", help=PRINTED)
     match: str = option("semantic", choices=MATCHES)
     match_encoder: str | None = option(None, "NAME")
-    match_similarity: float = option(SIMILAR, "COSINE")
+    match_similarity: float = option(MIN_SIMILARITY, "COSINE")
     match_llm: str | None = option(None, "NAME")
 
 

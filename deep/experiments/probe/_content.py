@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TypeVar
 
-from deep._util.files import JsonObject, packaged
+from deep._util.files import JsonObject, read_asset
 from deep.experiments import stepwise
 from deep.experiments.probe._records import Article, FoundExcerpt, GoldClaim, Insertion, Sample
 from deep.judges import LLMReply, Program, Question
-from deep.prompt_pool import SearchableText, Span, covered, why_unusable
+from deep.prompt_pool import SearchableText, Span, n_covered, why_unusable
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class GivenUpError(Exception):
 
 def prompts() -> JsonObject:
     """Return the prompts of the builder, its styles and its levels."""
-    return packaged(__package__, "prompts.toml")
+    return read_asset(__package__, "prompts.toml")
 
 
 def _question(step: str, texts: Mapping[str, str], **words: str) -> Question:
@@ -222,10 +222,10 @@ SPLITS = ("train", "evaluation")
 ARTICLES_BY = ("task", "all")
 
 # Tasks by article.
-Dealt = Mapping[str, tuple[str, ...]]
+TasksByArticle = Mapping[str, tuple[str, ...]]
 
 
-def ordered(articles: Sequence[Article], seed: int) -> list[Article]:
+def shuffle(articles: Sequence[Article], seed: int) -> list[Article]:
     """Return the articles in an order that only their ids and the seed decide."""
     return sorted(articles, key=lambda article: sha256(f"{seed} {article.article_id}".encode()).digest())
 
@@ -244,20 +244,20 @@ def deal_tasks(articles: Sequence[Article], tasks: Sequence[str], by: str, seed:
     >>> deal_tasks(some, ["summarization", "question_answering"], "task", 0)
     {'c': ('summarization',), 'b': ('summarization',), 'a': ('question_answering',)}
     """
-    free = [article for article in ordered(articles, seed) if article.task is None]
+    free = [article for article in shuffle(articles, seed) if article.task is None]
     own = {a.article_id: (a.task,) if a.task in tasks else () for a in articles if a.task is not None}
     shared = by == "all" or len(free) < len(tasks)
     return own | {a.article_id: tuple(tasks) if shared else (tasks[i % len(tasks)],) for i, a in enumerate(free)}
 
 
-def deal_styles(articles: Sequence[Article], dealt: Dealt, seed: int) -> dict[str, str]:
+def deal_styles(articles: Sequence[Article], dealt: TasksByArticle, seed: int) -> dict[str, str]:
     """Return the style of each article; they take turns over the shuffled articles that serve style transfer."""
-    in_turn = sorted(ordered(articles, seed), key=lambda article: "style_transfer" not in dealt[article.article_id])
+    in_turn = sorted(shuffle(articles, seed), key=lambda article: "style_transfer" not in dealt[article.article_id])
     return {article.article_id: STYLES[i % len(STYLES)] for i, article in enumerate(in_turn)}
 
 
 def split_articles(
-    articles: Sequence[Article], dealt: Dealt, samples: Sequence[Sample], *, size: int, share: float, seed: int
+    articles: Sequence[Article], dealt: TasksByArticle, samples: Sequence[Sample], *, size: int, share: float, seed: int
 ) -> dict[str, str]:
     """Return the split of each article.
 
@@ -267,7 +267,7 @@ def split_articles(
     n_samples = Counter((sample.article_id, sample.task) for sample in samples)
     split = {}
     for tasks in dict.fromkeys(dealt.values()):
-        group = [article.article_id for article in ordered(articles, seed) if dealt[article.article_id] == tasks]
+        group = [article.article_id for article in shuffle(articles, seed) if dealt[article.article_id] == tasks]
         most = min(max(1, round(share * len(group))), max(1, len(group) - 1))
         have: Counter[str] = Counter()
         for i, name in enumerate(group):
@@ -362,7 +362,7 @@ def _label(sample: Sample, claims: Sequence[stepwise.Claim], counts: Counter[str
         if claim.span is None:
             counts["claims whose segment is not in the response"] += 1
             continue
-        share = covered(claim.span, by=inserted) / (claim.span[1] - claim.span[0])
+        share = n_covered(claim.span, by=inserted) / (claim.span[1] - claim.span[0])
         label = "unverified" if not share else "hallucinated" if share >= MIXED_BELOW else "mixed"
         gold.append(GoldClaim(claim.text, sample.response[slice(*claim.span)], claim.span, label))
     return gold

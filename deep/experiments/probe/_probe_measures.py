@@ -10,13 +10,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from deep._util.files import JsonObject, packaged
+from deep._util.files import JsonObject, read_asset
 from deep.exceptions import InputError
 from deep.experiments import stepwise
 from deep.experiments.probe._records import TASKS, GoldClaim, Sample
 from deep.features.lexical import LEXICAL, LexicalCheck
 from deep.judges import Program, Question
-from deep.prompt_pool import Span, covered, merge_spans
+from deep.prompt_pool import Span, merge_spans, n_covered
 from deep.records import Example, Judgment, Reason
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ MATCHES = ("semantic", "normalised", "exact")
 # The least cosine of two claims that say the same. It was set on pairs of sentences of our own, which a test holds:
 # restatements have 0.698 and more by the encoder in the extra `test`, and other claims about the same thing 0.34 to
 # 0.84, of which those above 0.65 but one differ in a number, a name or a denial.
-SIMILAR = 0.65
+MIN_SIMILARITY = 0.65
 
 # A passage counts as found where at least this share of its characters is covered.
-COVERED = 0.5
+MIN_COVERED_SHARE = 0.5
 
 # How far a predicted claim is the gold claim, from 0, not at all, to 1.
 Alike = Callable[[str, str], float]
@@ -276,7 +276,7 @@ def _finding(pairs: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observ
 def _is_covered(span: Span | None, by: Iterable[Span | None]) -> bool:
     if span is None:
         return False
-    return covered(span, [other for other in by if other is not None]) >= COVERED * (span[1] - span[0])
+    return n_covered(span, [other for other in by if other is not None]) >= MIN_COVERED_SHARE * (span[1] - span[0])
 
 
 def _evaluation(pairs: Sequence[tuple[stepwise.Claim, GoldClaim]], observed: Observed) -> Iterator[Counted]:
@@ -313,11 +313,11 @@ def _localization(sample: Sample, observed: Observed, gold_of: Mapping[int, Gold
     called = sum(label not in ("mixed", "unverified") for label in labels)
     yield from _scores("claim", right, called, len(sample.labeled("hallucinated")))
     inserted = _characters(insertion.span for insertion in sample.insertions)
-    predicted = _characters(observed.located) - _unclear(sample)
+    predicted = _characters(observed.located) - _unclear_characters(sample)
     yield from _scores("character", len(predicted & inserted), len(predicted), len(inserted))
 
 
-def _unclear(sample: Sample) -> set[int]:
+def _unclear_characters(sample: Sample) -> set[int]:
     """Return the characters of claims of which nobody knows whether they hold, but for those inserted."""
     inserted = _characters(insertion.span for insertion in sample.insertions)
     return _characters(claim.span for claim in sample.labeled("mixed", "unverified")) - inserted
@@ -339,7 +339,7 @@ def _detection(sample: Sample, observed: Observed) -> Iterator[Counted]:
     A method that gave no answer has found nothing. A response is not called for what lies in unclear claims alone.
     """
     direct = [] if observed.direct is None or isinstance(observed.direct, str) else observed.direct
-    hallucinated, unclear = sample.labeled("hallucinated"), _unclear(sample)
+    hallucinated, unclear = sample.labeled("hallucinated"), _unclear_characters(sample)
     kind = "false_alarms" if sample.complexity == 0 else "response_recall"
     for method, spans in (("direct", direct), ("stepwise", observed.located)):
         caught = sum(_is_covered(claim.span, spans) for claim in hallucinated)
@@ -348,7 +348,7 @@ def _detection(sample: Sample, observed: Observed) -> Iterator[Counted]:
     yield "detect", "direct_no_answer", int(isinstance(observed.direct, str)), 1
 
 
-EQUIVALENCE = packaged(__package__, "prompts.toml")["match"]
+EQUIVALENCE = read_asset(__package__, "prompts.toml")["match"]
 
 
 def equivalence_program(observed: Observed, sample: Sample) -> Program[Observed]:

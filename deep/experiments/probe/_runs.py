@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from deep._util.files import JsonObject, check_out, check_replaceable, whole_file, write_json_lines
+from deep._util.files import JsonObject, atomic_file, check_out, check_replaceable, write_json_lines
 from deep._util.names import check_name
-from deep.asking import Entry, ProgramId
-from deep.console import SCHEMA, check_least, check_models, check_not_in, named, plain_tables, print_result
+from deep.asking import ProgramEntry, ProgramId
+from deep.console import SCHEMA, check_minimum, check_models, check_not_in, naming_option, plain_tables, print_result
 from deep.datasets import read_votes
 from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
 from deep.exceptions import ExitStatus, InputError
@@ -74,11 +74,11 @@ def build(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if not 0 < value <= 1:
             raise InputError(f"`{name}` must lie in (0, 1]. Got {value!r}.")
-    check_least(args, attempts=1, evaluation_size=1)
+    check_minimum(args, attempts=1, evaluation_size=1)
     wrong = [task for task in args.tasks if task not in TASKS]
     if wrong:
         raise InputError(f"`tasks` must be one of {', '.join(sorted(TASKS))}. Got {wrong[0]!r}.")
-    with named("articles"):
+    with naming_option("articles"):
         articles = read_articles(args.articles)
     recipe = read_roles(args)
     check_replaceable(args.out)
@@ -86,7 +86,7 @@ def build(args: argparse.Namespace) -> int:
     printed = read_printed(args.prompt, {**BUILDER_STEPS, **JUDGE_STEPS})
     styles = _content.deal_styles(articles, dealt, args.seed)
 
-    def programs() -> Iterator[Entry]:
+    def programs() -> Iterator[ProgramEntry]:
         for article in articles:
             for task, complexity in product(dealt[article.article_id], COMPLEXITIES):
                 identity = ProgramId("probe-build", f"probe-{task}", f"{article.article_id}/{complexity}")
@@ -122,7 +122,7 @@ def read_roles(args: argparse.Namespace) -> _content.BuildOptions:
 def _write(
     args: argparse.Namespace,
     articles: Sequence[Article],
-    dealt: _content.Dealt,
+    dealt: _content.TasksByArticle,
     measures: Sequence[_content.BuiltSample],
     recipe: _content.BuildOptions,
 ) -> None:
@@ -130,7 +130,7 @@ def _write(
     samples = [result.sample for result in measures if result.sample is not None]
     rejected = Counter(f"{each.step}: {each.why}" for result in measures for each in result.rejected)
     if not samples:
-        raise InputError(f"`llm` must give usable answers. Got none; {_counted(rejected)}.")
+        raise InputError(f"`llm` must give usable answers. Got none; {_count_text(rejected)}.")
     options = {"size": args.evaluation_size, "share": args.evaluation_share, "seed": args.seed}
     splits = _content.split_articles(articles, dealt, samples, **options)
     by_split = {name: [s for s in samples if splits[s.article_id] == name] for name in _content.SPLITS}
@@ -185,7 +185,7 @@ def _split_counts(samples: Sequence[Sample]) -> JsonObject:
     return {"articles": len({s.article_id for s in samples}), "samples": len(samples), "by_task": by_task}
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _count_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "nothing"
 
 
@@ -198,10 +198,10 @@ def _lines(results: JsonObject) -> Iterator[str]:
     yield f"{results['samples']} samples ({splits}), {results['given_up']} given up"
     yield (
         f"{settings['articles']} articles, each for {serve}; for evaluation "
-        f"{_counted(results['splits']['evaluation']['by_task'])} (requested: {settings['evaluation_size']} per task)"
+        f"{_count_text(results['splits']['evaluation']['by_task'])} (requested: {settings['evaluation_size']} per task)"
     )
-    yield f"rejected answers, by number of samples: {_counted(results['rejected_answers'])}"
-    yield f"left out: {_counted(results['left_out'])}"
+    yield f"rejected answers, by number of samples: {_count_text(results['rejected_answers'])}"
+    yield f"left out: {_count_text(results['left_out'])}"
 
 
 in_percent = partial(study.percentages, decimals=1, missing="")
@@ -218,7 +218,7 @@ def data_file(data: Path, split: str) -> Path:
 
 def split_samples(data: Path, split: str) -> list[Sample]:
     """Return the samples of that file."""
-    with named("data"):
+    with naming_option("data"):
         return read_samples(data_file(data, split))
 
 
@@ -233,7 +233,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if matcher.encoder is not None:
         observed = _probe_measures.with_alike(observed, samples, matcher.encoder, args.match_similarity)
     elif matcher.asks:
-        observed = _asked(args, samples, observed)
+        observed = _ask_equivalence(args, samples, observed)
     result = {
         llm: _probe_measures.measure(list(zip(samples, of_llm, strict=True)), args.stage, args.match)
         for llm, of_llm in observed.items()
@@ -268,7 +268,7 @@ def _observe(
 ) -> dict[str, list[_probe_measures.Observed]]:
     printed = read_printed(args.prompt, JUDGE_STEPS)
 
-    def programs() -> Iterator[Entry]:
+    def programs() -> Iterator[ProgramEntry]:
         for sample in samples:
             for llm in llms:
                 program = _probe_measures.stage_program(args.stage, sample)
@@ -285,12 +285,12 @@ def _observe(
     return observed
 
 
-def _asked(
+def _ask_equivalence(
     args: argparse.Namespace, samples: Sequence[Sample], observed: Mapping[str, Sequence[_probe_measures.Observed]]
 ) -> dict[str, list[_probe_measures.Observed]]:
     """Ask an LLM, none of those that are measured, which predicted claims restate which of the benchmark's."""
 
-    def programs() -> Iterator[Entry]:
+    def programs() -> Iterator[ProgramEntry]:
         for llm, of_llm in observed.items():
             for sample, one in zip(samples, of_llm, strict=True):
                 yield _identity("match", llm, sample), args.match_llm, _probe_measures.equivalence_program(one, sample)
@@ -324,7 +324,7 @@ def export(args: argparse.Namespace) -> int:
     if out.resolve() in (data.resolve(), *(data.resolve().with_name(f"{split}.jsonl") for split in _content.SPLITS)):
         raise InputError(f"`out` must not overwrite the benchmark. Got {str(out)!r}. Give another name.")
     rows = list(chats(split_samples(args.data, "train")))
-    with whole_file(out) as scratch:
+    with atomic_file(out) as scratch:
         write_json_lines(scratch, rows)
     counts = Counter(chat["step"] for chat in rows)
     line = f"{counts['find']} finding and {counts['evaluate']} evaluation examples written to {out}"
@@ -345,7 +345,7 @@ TITLES = {
 
 SCORES = ("precision", "recall", "f1")
 
-WIDE = {
+MEASURE_COLUMNS = {
     "figure3-decomposition": ("decompose", ("precision", "recall", "no_answer")),
     "figure4a-localization": (
         "locate",
@@ -372,7 +372,7 @@ def build_tables(found: Measures) -> dict[str, pd.DataFrame]:
     """Return the tables that the measures fill, by name; a share of nothing is empty."""
     steps = pd.DataFrame([{"model": model, **m.row()} for model, measures in found.items() for m in measures])
     tables = {"steps": steps, "table2-evidence": _evidence(found)}
-    tables |= {name: _wide(found, step, columns) for name, (step, columns) in WIDE.items()}
+    tables |= {name: _wide(found, step, columns) for name, (step, columns) in MEASURE_COLUMNS.items()}
     return {name: table for name, table in tables.items() if not table.empty}
 
 

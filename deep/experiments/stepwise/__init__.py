@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, ClassVar
 
 from deep import prompt_pool
-from deep._util.files import packaged
+from deep._util.files import read_asset
 from deep.judges import LLMJudge, LLMReply, Program, Question
 from deep.prompt_pool import Span, commonest, merge_spans, usage_of
 from deep.records import ABSTAIN, Example, Judgment, Reason
@@ -58,7 +58,7 @@ def _objects(text: str, key: str) -> Iterator[tuple[dict[str, Any], int]]:
         if match is None:
             return
         try:
-            fields, at = json.JSONDecoder(object_pairs_hook=prompt_pool.unrepeated).raw_decode(text, match.start())
+            fields, at = json.JSONDecoder(object_pairs_hook=prompt_pool.unique_pairs).raw_decode(text, match.start())
         except (ValueError, RecursionError):
             at = match.end()
             continue
@@ -109,7 +109,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 
 def prompts() -> Mapping[str, Any]:
     """Return system message, user message and parameters of each step."""
-    return packaged(__package__, "prompts.toml")
+    return read_asset(__package__, "prompts.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def fenced_messages(prompt: Mapping[str, Any], texts: Mapping[str, str], **words
         name: f"<{name}-{code}>\n{prompt_pool.clean(text, name)}\n</{name}-{code}>" for name, text in texts.items()
     }
     values = {**words, **fenced, "code": code}
-    return [{"role": role, "content": prompt_pool.fill(prompt[role], values).strip()} for role in ("system", "user")]
+    return [{"role": role, "content": prompt_pool.render(prompt[role], values).strip()} for role in ("system", "user")]
 
 
 def _question(step: str, texts: Mapping[str, str], *, model: str | None = None) -> Question:
@@ -205,7 +205,7 @@ def finding_question(source: str, claim: str, *, model: str | None = None) -> Qu
 
 def evaluation_question(source: str, claim: str, excerpt: Excerpt, *, model: str | None = None) -> Question:
     """Return the question that weighs one excerpt alone; what surrounds it in the source is there for understanding."""
-    context = excerpt.text if excerpt.span is None else prompt_pool.around(source, excerpt.span, CONTEXT_MARGIN)
+    context = excerpt.text if excerpt.span is None else prompt_pool.text_around(source, excerpt.span, CONTEXT_MARGIN)
     return _question("evaluate", {"context": context, "excerpt": excerpt.text, "claim": claim}, model=model)
 
 
@@ -471,11 +471,11 @@ def check_claims(
         if excerpt.span is not None
     ]
     verdicts = yield from evaluate_evidence(source, pairs, log)
-    checked = [_checked(claim, result.get(claim.text, "unparsable"), verdicts) for claim in claims]
+    checked = [_checked_claim(claim, result.get(claim.text, "unparsable"), verdicts) for claim in claims]
     return checked, result, verdicts
 
 
-def _checked(claim: Claim, excerpts: list[Excerpt] | Reason, verdicts: Verdicts) -> CheckedClaim:
+def _checked_claim(claim: Claim, excerpts: list[Excerpt] | Reason, verdicts: Verdicts) -> CheckedClaim:
     if claim.span is None or isinstance(excerpts, str):
         return CheckedClaim(claim, "undecided", "unparsable" if isinstance(excerpts, list) else excerpts)
     judgments = [verdicts.get((claim.text, excerpt)) for excerpt in excerpts]

@@ -32,7 +32,7 @@ CHECKED = {"factual": ("faithful", "invented"), "cognitive": ("rational", "misle
 TaskLabels = Mapping[str, tuple[str, ...]]
 
 
-def sampled(
+def sample_questions(
     step: str, messages: list[dict[str, str]], samples: int, max_tokens: int, schema: Mapping[str, object] | None = None
 ) -> list[Question]:
     """Return one question as often as it is to be asked; more than one sample is drawn at temperature 1."""
@@ -67,7 +67,7 @@ class ReviewedTurn:
             spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
         texts = [material.claim[start:end] for start, end in spans]
         # Where the texts hold a tag like ours, ours carry the code, so that a quoted one says nothing.
-        alike = _wording.holds_tag(material, {*chain(*labels.values()), _wording.UNMARKED})
+        alike = _wording.holds_tag(material, {*chain(*labels.values()), _wording.UNLABELED_MARK})
         return cls(material, spans, texts, labels, material.code if alike else "", [], [], [])
 
     def label(
@@ -78,7 +78,7 @@ class ReviewedTurn:
             return {}
         marks = {self.spans[i]: name for i, name in names.items()}
         messages = _wording.messages_of(task, self.material, marks, contrasts, self.code)
-        replies = yield sampled(task, messages, samples, 512 + len(self.material.claim) // 2)
+        replies = yield sample_questions(task, messages, samples, 512 + len(self.material.claim) // 2)
         return self.count(task, names, replies)
 
     def count(self, task: str, names: Mapping[int, str], replies: Sequence[LLMReply | None]) -> dict[int, LabelTally]:
@@ -313,7 +313,7 @@ class TieredJudge(_LevelJudge):
         def label(task: str, names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
             return turn.label(task, names, self._contrasts, self.samples)
 
-        typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), _wording.UNMARKED))
+        typed = yield from label("type", dict.fromkeys(range(len(turn.spans)), _wording.UNLABELED_MARK))
         kinds = {i: tally.kind() for i, tally in typed.items()}
         checked = yield from label("check", {i: k for i, k in kinds.items() if k in CHECKED and k})
         outcomes: dict[int, list[bool | None]] = {
@@ -322,7 +322,7 @@ class TieredJudge(_LevelJudge):
         for criterion in self._criteria[1:]:
             # All criteria so far, and only cognitive statements have more than the first.
             live = [i for i, passed in outcomes.items() if kinds[i] == "cognitive" and all(passed)]
-            tallies = yield from label(criterion, dict.fromkeys(live, _wording.UNMARKED))
+            tallies = yield from label(criterion, dict.fromkeys(live, _wording.UNLABELED_MARK))
             for i, tally in tallies.items():
                 outcomes[i].append(tally.passes(*_OUTCOMES[criterion], self._threshold))
         verdicts = (turn.verdict(i, kinds.get(i), outcomes.get(i, []), self.level) for i in range(len(turn.spans)))
@@ -333,7 +333,7 @@ tiered_irrefutable = partial(TieredJudge, level="irrefutable")
 tiered_rational = partial(TieredJudge, level="rational")
 
 
-ASKED: Mapping[str, tuple[str, ...]] = {"type": _wording.LABELS["type"], **_wording.AUTO_LABELS}
+ASKED_LABELS: Mapping[str, tuple[str, ...]] = {"type": _wording.LABELS["type"], **_wording.AUTO_LABELS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,9 +398,9 @@ class AutoLabelJudge(_LevelJudge):
     def _content(self) -> Mapping[str, object]:
         return {
             "reading": 1,
-            "labels": ASKED,
+            "labels": ASKED_LABELS,
             "level": self.level,
-            "texts": [_wording.wording()["system"], _wording.wording()["form"], *map(_wording.task_text, ASKED)],
+            "texts": [_wording.wording()["system"], _wording.wording()["form"], *map(_wording.task_text, ASKED_LABELS)],
             "contrasts": [asdict(contrast) for contrast in self._contrasts],
         }
 
@@ -428,27 +428,27 @@ class AutoLabelJudge(_LevelJudge):
         kinds : sequence of str, optional
             Their types, factual or cognitive, as a classifier gave them; default: the LLM is asked, once.
         """
-        turn = ReviewedTurn.of(source, claim, sentences, ASKED)
-        every = dict.fromkeys(range(len(turn.spans)), _wording.UNMARKED)
+        turn = ReviewedTurn.of(source, claim, sentences, ASKED_LABELS)
+        every = dict.fromkeys(range(len(turn.spans)), _wording.UNLABELED_MARK)
         if kinds is None:
             typed = yield from turn.label("type", every, self._contrasts, 1)
             kind_of = {i: tally.kind() for i, tally in typed.items()}
         else:
             kind_of = dict(enumerate(kinds))
-        relevant = {i: _wording.UNMARKED for i in every if kind_of[i] != "irrelevant"}
+        relevant = {i: _wording.UNLABELED_MARK for i in every if kind_of[i] != "irrelevant"}
         support = yield from turn.label("support", relevant, self._contrasts, self.samples)
         for i, tally in support.items():
             kind_of[i] = "irrelevant" if 2 * tally.labels["irrelevant"] > self.samples else kind_of[i]
-        cognitive = {i: _wording.UNMARKED for i in every if kind_of[i] == "cognitive"}
+        cognitive = {i: _wording.UNLABELED_MARK for i in every if kind_of[i] == "cognitive"}
         tiers = yield from turn.label("tier", cognitive, self._contrasts, self.samples)
         # A sample that calls a factual sentence irrelevant does not object to it.
         good = ("faithful", "irrelevant")
         outcomes = {i: [tally.passes(good, "hallucinated", self._threshold)] for i, tally in support.items()}
-        outcomes |= {i: self._met(tally) for i, tally in tiers.items()}
+        outcomes |= {i: self._criteria_met(tally) for i, tally in tiers.items()}
         verdicts = (turn.verdict(i, kind_of[i], outcomes.get(i, []), self.level) for i in every)
         return TurnReading(tuple(verdicts), tuple(turn.unaligned), tuple(turn.replies))
 
-    def _met(self, tally: LabelTally) -> list[bool | None]:
+    def _criteria_met(self, tally: LabelTally) -> list[bool | None]:
         """Return the criteria that a cognitive sentence meets; none is looked at behind one that it fails."""
         outcomes: list[bool | None] = []
         for below in range(1, len(TIERS)):
@@ -531,7 +531,7 @@ class ListJudge(SentenceJudge):
         if not parts:
             return TurnReading(())
         messages = self.messages(source, claim)
-        replies = yield sampled("list", messages, self.samples, 256 + len(claim) // 2, SCHEMA)
+        replies = yield sample_questions("list", messages, self.samples, 256 + len(claim) // 2, SCHEMA)
         tallies = [LabelTally(self.samples) for _ in parts]
         unaligned: list[str] = []
         for sample, reply in enumerate(replies):
@@ -559,15 +559,15 @@ def _count(
     items = read_list(reply, KEY, *shown)
     listed = None if isinstance(items, str) else strings(items)
     reason: Reason = items if isinstance(items, str) else "unparsable"
-    texts = [_wording.plain(sentence) for sentence in sentences]
+    texts = [_wording.fold_text(sentence) for sentence in sentences]
     result: Counter[int] = Counter()
     unaligned = []
     for item in listed or []:
-        position = _wording.closest(_wording.plain(item), texts)
+        position = _wording.closest_sentence(_wording.fold_text(item), texts)
         if position is None:
             unaligned.append(" ".join(item.split())[:200])
         else:
-            result.update({position, *(i for i, text in enumerate(texts) if text and text in _wording.plain(item))})
+            result.update({position, *(i for i, text in enumerate(texts) if text and text in _wording.fold_text(item))})
     for i, tally in enumerate(tallies):
         if i in result:
             tally.labels["listed"] += 1

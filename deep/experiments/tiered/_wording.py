@@ -10,14 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deep._util.files import packaged, read_toml
+from deep._util.files import read_asset, read_toml
 from deep.exceptions import InputError
 from deep.judges import LLMReply
-from deep.prompt_pool import Material, Span, commonest, fill, usage_of
+from deep.prompt_pool import Material, Span, commonest, render, usage_of
 from deep.records import ABSTAIN, Judgment, Reason
 
 # The least similarity, from 0 to 1, at which reworded text is still taken for the sentence.
-SIMILAR = 0.6
+MIN_SIMILARITY = 0.6
 
 # More tags than this are no markup of a turn; the bound keeps the work small, whatever a reply holds.
 TAGS_A_SENTENCE = 8
@@ -56,13 +56,13 @@ class _TextPiece:
     closed: list[str | None] = field(default_factory=list)
 
 
-def mark(text: str, marks: Mapping[Span, str]) -> str:
+def mark_spans(text: str, marks: Mapping[Span, str]) -> str:
     """Return `text` with a tag around each span: its name opens, its name behind a slash closes.
 
     Examples
     --------
-    >>> from deep.experiments.tiered._wording import mark
-    >>> mark("It rained. Why?", {(0, 10): "factual"})
+    >>> from deep.experiments.tiered._wording import mark_spans
+    >>> mark_spans("It rained. Why?", {(0, 10): "factual"})
     '<factual>It rained.</factual> Why?'
     """
     parts, end = [], 0
@@ -121,17 +121,17 @@ def read_tags(
     """
     suffix = f"-{code}" if code else ""
     forms = {f"{name}{suffix}".casefold(): name for name in labels} | dict.fromkeys((f"{m}{suffix}" for m in marks), "")
-    texts = [plain(sentence) for sentence in sentences]
+    texts = [fold_text(sentence) for sentence in sentences]
     labels_at: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     unaligned = []
     for number, piece in enumerate(_pieces(_THOUGHT.sub(" ", reply), forms, TAGS_A_SENTENCE * (len(texts) + 2))):
         for tags, last in ((piece.opened, False), (piece.closed, True)):
             for label in filter(None, tags):
-                text = plain(piece.text)
+                text = fold_text(piece.text)
                 beside = f"{text[-_TOLD_BY:]}</{label}>" if last else f"<{label}>{text[:_TOLD_BY]}"
                 if shown is not None and shown.holds(beside):
                     continue
-                position = closest(text, texts, last=last)
+                position = closest_sentence(text, texts, last=last)
                 if position is None:
                     unaligned.append(f"{label}: {' '.join(piece.text.split())[:200]}")
                     continue
@@ -166,12 +166,12 @@ def _pieces(reply: str, tags: Mapping[str, str], most_tags: int) -> list[_TextPi
     return pieces
 
 
-def plain(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text in lower case and with single blanks."""
     return " ".join(text.casefold().split())
 
 
-def closest(text: str, sentences: Sequence[str], *, last: bool = False) -> int | None:
+def closest_sentence(text: str, sentences: Sequence[str], *, last: bool = False) -> int | None:
     """Return the position of the sentence that a text is, or begins with; None where there is none.
 
     Parameters
@@ -191,9 +191,9 @@ def closest(text: str, sentences: Sequence[str], *, last: bool = False) -> int |
 
     Examples
     --------
-    >>> from deep.experiments.tiered._wording import closest
+    >>> from deep.experiments.tiered._wording import closest_sentence
     >>> sentences = ["it rained.", "why?", "nobody came."]
-    >>> [closest(text, sentences) for text in ("why? it rained.", "nobody ever came", "no")]
+    >>> [closest_sentence(text, sentences) for text in ("why? it rained.", "nobody ever came", "no")]
     [1, 2, None]
     """
     if text in sentences:
@@ -206,7 +206,7 @@ def closest(text: str, sentences: Sequence[str], *, last: bool = False) -> int |
     scores = {i: _similarity(words, _WORD.findall(sentence), last) for i, sentence in enumerate(sentences)}
     best = max(scores.values(), default=0.0)
     winners = [i for i, score in scores.items() if score == best]
-    if best < SIMILAR or len({sentences[i] for i in winners}) > 1:
+    if best < MIN_SIMILARITY or len({sentences[i] for i in winners}) > 1:
         return None
     return winners[0]
 
@@ -220,7 +220,7 @@ def _similarity(words: Sequence[str], sentence: Sequence[str], last: bool) -> fl
     best = 0.0
     for other in (part, words) if len(words) <= 3 * len(sentence) else (part,):
         matcher.set_seq1(other)
-        if matcher.real_quick_ratio() >= SIMILAR and matcher.quick_ratio() >= SIMILAR:
+        if matcher.real_quick_ratio() >= MIN_SIMILARITY and matcher.quick_ratio() >= MIN_SIMILARITY:
             best = max(best, matcher.ratio())
     return best
 
@@ -251,7 +251,7 @@ KINDS = ("cognitive", "factual", "irrelevant")
 
 
 # Verdicts that mean the same at every level.
-BAD = {"irrelevant": False, "faithful": False, "consistent": False, "invented": True, "hallucinated": True}
+IS_HALLUCINATED = {"irrelevant": False, "faithful": False, "consistent": False, "invented": True, "hallucinated": True}
 
 
 def check_samples(samples: object, threshold: object) -> None:
@@ -303,8 +303,8 @@ class SentenceVerdict:
         KeyError
             Its verdict is none.
         """
-        if self.verdict is None or self.verdict in BAD:
-            return BAD.get(self.verdict or "")
+        if self.verdict is None or self.verdict in IS_HALLUCINATED:
+            return IS_HALLUCINATED.get(self.verdict or "")
         tier = self.verdict.removeprefix("at least ")
         if tier not in TIERS:
             raise KeyError(self.verdict)
@@ -399,7 +399,7 @@ AUTO_LABELS: Mapping[str, tuple[str, ...]] = {"support": ("faithful", "hallucina
 EVERY_LABEL = {**LABELS, **AUTO_LABELS}
 
 # The name of the tags around a sentence of which nothing is known yet.
-UNMARKED = "?"
+UNLABELED_MARK = "?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,7 +449,7 @@ class Contrast:
 
 def wording(judge: str = "tiered") -> Mapping[str, Any]:
     """Return the texts of a judge that come with deep, by name."""
-    return packaged(__package__, f"{judge}.toml")
+    return read_asset(__package__, f"{judge}.toml")
 
 
 def task_text(task: str) -> str:
@@ -515,7 +515,7 @@ def messages_of(
         What tags carry behind a hyphen; nothing where it is empty.
     """
     suffix = f"-{code}" if code else ""
-    marked = mark(material.claim, {span: name + suffix for span, name in marks.items()})
+    marked = mark_spans(material.claim, {span: name + suffix for span, name in marks.items()})
     parts = (
         material.fenced("source"),
         task_text(task).strip(),
@@ -534,7 +534,7 @@ def _form(task: str, marks: Mapping[Span, str], suffix: str) -> str:
         "closed": " or ".join(f"</{name}>" for name in names),
         "pairs": ", ".join(f"<{label}{suffix}>...</{label}{suffix}>" for label in EVERY_LABEL[task]),
     }
-    return fill(wording()["form"], values).strip()
+    return render(wording()["form"], values).strip()
 
 
 def _shown(task: str, contrasts: Sequence[Contrast]) -> str:

@@ -12,7 +12,7 @@ from math import log
 from threading import Lock
 from typing import Any, ClassVar, TypeVar
 
-from deep._util.files import packaged
+from deep._util.files import read_asset
 from deep.judges import OfflineJudge, voter_name
 from deep.records import ABSTAIN, Example, Judgment
 
@@ -30,7 +30,7 @@ def bag(words: str) -> frozenset[str]:
 
 
 # The contents of `words.toml`.
-WORD_LISTS = packaged("deep.features.lexical", "words.toml")
+WORD_LISTS = read_asset("deep.features.lexical", "words.toml")
 
 # Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again.
 LETTER = (

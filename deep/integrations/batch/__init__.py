@@ -20,9 +20,9 @@ from deep.asking import (
     ProgressCallback,
     Replay,
     check_outputs,
-    money,
     read_answer,
     run_plan,
+    usd_text,
     write_votes,
 )
 from deep.exceptions import ExitStatus, InputError
@@ -118,7 +118,7 @@ def import_results(
 
 
 @asynccontextmanager
-async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[tuple[llm.Caller, llm.Client, llm.Tally, Replay]]:
+async def _session(plan: Plan, options: AskOptions) -> AsyncIterator[tuple[llm.Caller, llm.Client, llm.Tally, Replay]]:
     """Yield the parts of a run that asks nobody; its caller has no client of its own."""
     client = llm.Client(options.base_url, os.environ.get(options.api_key_env, "").strip() or None)
     once, retry = options.at_most_once, options.retry_failed
@@ -135,12 +135,12 @@ async def _desk(plan: Plan, options: AskOptions) -> AsyncIterator[tuple[llm.Call
 async def _export(
     plan: Plan, options: AskOptions, folder: Path, limits: tuple[int, int], progress: ProgressCallback | None
 ) -> Account:
-    async with _desk(plan, options) as (caller, client, tally, replay):
+    async with _session(plan, options) as (caller, client, tally, replay):
         give_up = "exported" in options.retry_failed
         released = await caller.ledger.call(llm.release_exports, plan.endpoint) if give_up else 0
         session = caller.ledger, client, read_answer, caller.terms, caller.gate, tally
         exporter = BatchExporter(*session, plan.endpoint, folder, *limits)
-        await exporter.run(_watched(chain(plan.requests(), replay.requests()), tally, progress))
+        await exporter.run(_report_progress(chain(plan.requests(), replay.requests()), tally, progress))
         return {
             "schema_version": 1,
             "requests": exporter.exported,
@@ -159,13 +159,13 @@ async def _export(
 async def _import(
     plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None
 ) -> tuple[Account, llm.Tally]:
-    async with _desk(plan, options) as (caller, client, tally, replay):
+    async with _session(plan, options) as (caller, client, tally, replay):
         with FileResults(folder, client.redact) as results:
             session = caller.ledger, client, read_answer, caller.terms, caller.gate, tally
             importer = BatchImporter(*session, results)
-            await importer.run(_watched(plan.requests(), tally, progress))
-            await _stages(importer, lambda: _watched(replay.requests(), tally, progress), replay)
-            strange, first = results.strange()
+            await importer.run(_report_progress(plan.requests(), tally, progress))
+            await _stages(importer, lambda: _report_progress(replay.requests(), tally, progress), replay)
+            strange, first = results.unknown_ids()
             tally.lines_passed_over = results.broken + strange
             account = {
                 "schema_version": 1,
@@ -195,7 +195,7 @@ async def _stages(importer: BatchImporter, requests: Callable[[], Iterator[llm.R
         await importer.run(requests())
 
 
-def _watched(
+def _report_progress(
     requests: Iterable[llm.Request], tally: llm.Tally, progress: ProgressCallback | None
 ) -> Iterator[llm.Request]:
     """Yield requests, and tell now and then how far they have come."""
@@ -286,7 +286,7 @@ def _import_lines(values: Account) -> Iterator[str]:
         f"{values['entered']} results entered of {values['lines']} in {values['files']} files: {values['answered']} "
         f"answers, {values['failed']} failures; {values['before']} requests were entered before"
     )
-    yield f"cost of these answers: {money(values['cost'], values['unpriced'])}"
+    yield f"cost of these answers: {usd_text(values['cost'], values['unpriced'])}"
     if values["broken"]:
         yield f"{values['broken']} lines match no request and were skipped"
     if values["repeated"]:

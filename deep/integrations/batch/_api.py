@@ -22,7 +22,7 @@ from deep.llm import (
     Job,
     Request,
     StopReason,
-    Written,
+    WriteFuture,
     call_error,
     is_dead,
     json_text,
@@ -41,7 +41,7 @@ MAX_REQUESTS = 50_000
 MAX_BYTES = 190 * 1024**2
 
 # How often a request may go into a batch in one run.
-ROUNDS = 3
+MAX_ROUNDS = 3
 
 # The longest that moving one file may take.
 FILE_SECONDS = 1800
@@ -50,15 +50,15 @@ FILE_SECONDS = 1800
 MOST_LISTED = 10_000
 
 # How often to look for a batch that the endpoint does not list, or for the results of one that has ended.
-LOOKS = 3
+MAX_LOOKS = 3
 
-TWICE = (
+TWICE_NOTE = (
     "{n} requests of batch {name} (metadata deep_batch={mark}) were asked again before the endpoint listed it, so each "
     "may be paid twice."
 )
 
 CHUNK = 500
-ENDED = frozenset({"cancelled", "completed", "expired", "failed"})
+ENDED_STATES = frozenset({"cancelled", "completed", "expired", "failed"})
 
 
 @dataclass(slots=True)
@@ -100,13 +100,13 @@ class BatchRunner(BatchSession):
     tell: Callable[[str], object] = lambda line: sys.stderr.write(f"{line}\n")
     stopped: StopReason | None = field(default=None, init=False)
     _elsewhere: int = field(default=0, init=False)
-    _reached: bool = field(default=False, init=False)
-    _halt: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _is_reached: bool = field(default=False, init=False)
+    _stop_event: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def stop(self, why: StopReason) -> None:
         """Leave at the next moment; batches go on by themselves, and the next run finds them."""
         self.stopped = self.stopped or why
-        self._halt.set()
+        self._stop_event.set()
 
     async def run(self, requests: Callable[[], Iterable[Request]]) -> None:
         """Collect the batches of earlier runs, then submit and collect the requests that are missing.
@@ -133,10 +133,10 @@ class BatchRunner(BatchSession):
             first = False
 
     async def _rounds(self, requests: Callable[[], Iterable[Request]], *, first: bool) -> None:
-        for round_number in range(ROUNDS):
+        for round_number in range(MAX_ROUNDS):
             await self._collect_all(requests, last=False)
             submitted = await self._submit_missing(requests(), first=first and round_number == 0)
-            await self._collect_all(requests, last=round_number == ROUNDS - 1)
+            await self._collect_all(requests, last=round_number == MAX_ROUNDS - 1)
             if not submitted or self.stopped is not None:
                 return
 
@@ -148,7 +148,7 @@ class BatchRunner(BatchSession):
             try:
                 async with asyncio.timeout(FILE_SECONDS):
                     result = await call()
-                    self._reached = True
+                    self._is_reached = True
                     return result
             except TimeoutError:
                 error = CallError("timeout", f"no answer within {FILE_SECONDS} s")
@@ -156,7 +156,7 @@ class BatchRunner(BatchSession):
                 error = call_error(failure, self.client.redact)
             self.terms.heed(error)
             seconds = time.monotonic() - began
-            if error.kind == "unreachable" and not self._reached and is_dead(attempt, seconds):
+            if error.kind == "unreachable" and not self._is_reached and is_dead(attempt, seconds):
                 raise EndpointError(f"`base_url` must answer. Got no connection to {self.endpoint}: {error.message}.")
             if attempt >= retry.attempts and error.kind == "unsent":
                 raise EndpointError(NO_ROOM.format(error.message, "none for one either"))
@@ -168,7 +168,7 @@ class BatchRunner(BatchSession):
     async def _pause(self) -> None:
         """Wait until it is time for the next look, or the run is stopped."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._halt.wait(), self.poll)
+            await asyncio.wait_for(self._stop_event.wait(), self.poll)
 
     async def _batches(self) -> list[Batch]:
         return await self.ledger.call(table.take_batches, self.endpoint, self.ledger.run, self.ledger.live_runs)
@@ -181,15 +181,15 @@ class BatchRunner(BatchSession):
         names = await self._find(orphans)
         for batch in orphans:
             if batch.id in names:
-                waiting = await self.ledger.call(table.adopt, batch, names[batch.id])
+                waiting = await self.ledger.call(table.adopt_batch, batch, names[batch.id])
                 if waiting < batch.size:
-                    self.tell(TWICE.format(n=batch.size - waiting, mark=batch.id, name=printable(names[batch.id])))
+                    self.tell(TWICE_NOTE.format(n=batch.size - waiting, mark=batch.id, name=printable(names[batch.id])))
             elif batch.state != "doubtful":
-                await self._doubt(batch, "the endpoint never confirmed and does not list")
+                await self._give_up_in_doubt(batch, "the endpoint never confirmed and does not list")
 
-    async def _doubt(self, batch: Batch, why: str) -> None:
+    async def _give_up_in_doubt(self, batch: Batch, why: str) -> None:
         """Give up on a batch that may be carried out, and paid, all the same; tell how to find out."""
-        n = await self.ledger.call(table.doubt, batch.id)
+        n = await self.ledger.call(table.mark_doubtful, batch.id)
         await self.ledger.recover()
         again = not self.ledger.at_most_once or "unknown" in self.ledger.retry
         fate = "are asked again, so each may be paid twice" if again else "are left without a vote"
@@ -201,11 +201,11 @@ class BatchRunner(BatchSession):
     async def _find(self, batches: Collection[Batch]) -> dict[str, str]:
         """Return the endpoint's names of batches by ours; a new one may be missing from its list for a while."""
         names: dict[str, str] = {}
-        for look in range(LOOKS):
+        for look in range(MAX_LOOKS):
             if look:
                 await self._pause()
             names = await self._listed(batches)
-            if all(batch.id in names or batch.state == "doubtful" for batch in batches) or self._halt.is_set():
+            if all(batch.id in names or batch.state == "doubtful" for batch in batches) or self._stop_event.is_set():
                 break
         return names
 
@@ -241,7 +241,7 @@ class BatchRunner(BatchSession):
         """Put all that is to be asked into batches, and return how many requests that were."""
         stream = iter(requests)
         total = self._elsewhere = 0
-        while not self._halt.is_set():
+        while not self._stop_event.is_set():
             with tempfile.TemporaryFile() as file:  # without a name: no kill leaves documents behind
                 spool = _Spool(uuid.uuid4().hex, file)
                 batch = Batch(spool.batch_id, None, 0, "filling")
@@ -272,7 +272,7 @@ class BatchRunner(BatchSession):
                 return False
         return True
 
-    async def _spool(self, spool: _Spool, job: Job) -> Written | None:
+    async def _spool(self, spool: _Spool, job: Job) -> WriteFuture | None:
         """Add one line to a batch file; None where the budget has no room for it."""
         body = self.body_of(job.request)
         worst = worst_case(self.terms.prices, body, job.text, batch=True)
@@ -292,7 +292,7 @@ class BatchRunner(BatchSession):
         async def upload() -> "FileObject":
             spool.file.seek(0)
             content = (f"{spool.batch_id}.jsonl", spool.file)
-            return await _named(self.client.openai.files.create(file=content, purpose="batch"))
+            return await _check_has_id(self.client.openai.files.create(file=content, purpose="batch"))
 
         file = await self._api(upload)
         batch = Batch(spool.batch_id, file.id, spool.size, "creating")
@@ -300,7 +300,7 @@ class BatchRunner(BatchSession):
         await self.ledger.call(table.set_batch, batch_id=batch.id, **values)
         remote = await self._create(batch)
         if remote is None:
-            await self._doubt(batch, "the endpoint did not confirm and does not list")
+            await self._give_up_in_doubt(batch, "the endpoint did not confirm and does not list")
         else:
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="open", remote=remote)
 
@@ -309,7 +309,7 @@ class BatchRunner(BatchSession):
 
         async def create() -> str:
             try:
-                remote = await _named(
+                remote = await _check_has_id(
                     self.client.openai.batches.create(
                         input_file_id=str(batch.remote),
                         endpoint="/v1/chat/completions",
@@ -356,19 +356,19 @@ class BatchRunner(BatchSession):
                 f"{printable(str(batch.remote))}. Check the key and the base URL. Or give up its {batch.size} "
                 "requests by --retry-failed expired, which may pay each twice."
             ) from None
-        await self._doubt(batch, "the endpoint no longer knows")
+        await self._give_up_in_doubt(batch, "the endpoint no longer knows")
 
     async def _wait_for(self, batch: Batch) -> "RemoteBatch | None":
         """Return a batch that has ended; None where the run is stopped first."""
         remote, looks = str(batch.remote), 0
-        while not self._halt.is_set():
-            state = await self._api(lambda: _named(self.client.openai.batches.retrieve(remote)))
-            if state.status in ENDED:
+        while not self._stop_event.is_set():
+            state = await self._api(lambda: _check_has_id(self.client.openai.batches.retrieve(remote)))
+            if state.status in ENDED_STATES:
                 looks += 1
                 # One that counts answers may name no file of them for a moment after its end.
-                if state.request_counts is None or not _answered(state) or state.output_file_id:
+                if state.request_counts is None or not _n_answers(state) or state.output_file_id:
                     return state
-                if looks >= LOOKS:
+                if looks >= MAX_LOOKS:
                     raise EndpointError(
                         f"`batch` must come with its results. Got {printable(remote)}, which is {state.status} and "
                         "names no file of them. Run the same command again later: nothing is asked twice."
@@ -391,13 +391,13 @@ class BatchRunner(BatchSession):
                 await self._enter(batch, lines, by_key, last=last)
                 strange -= by_key.keys()
         self.tally.lines_passed_over += lines.broken + len(strange)
-        if not await self.ledger.call(table.still_in, batch_id=batch.id):
+        if not await self.ledger.call(table.n_waiting, batch_id=batch.id):
             await self.ledger.call(table.set_batch, batch_id=batch.id, state="collected")
 
     async def _results(self, batch: Batch, state: "RemoteBatch", stack: ExitStack) -> FileResults:
         """Return the lines of a batch's own files, one an answer or more, lest what is paid be taken for lost."""
         names = (state.output_file_id, state.error_file_id)  # answers and errors come apart; either may be missing
-        for look in range(LOOKS):
+        for look in range(MAX_LOOKS):
             if look:
                 await self._pause()
             files = [stack.enter_context(await self._download(name)) for name in names if name]
@@ -405,11 +405,11 @@ class BatchRunner(BatchSession):
             keys = lines.keys()
             own = await self.ledger.call(table.may_be_of, batch_id=batch.id, keys=keys)
             result = len(keys) + lines.broken if keys and own else 0
-            if result >= _answered(state) or "expired" in self.ledger.retry:
+            if result >= _n_answers(state) or "expired" in self.ledger.retry:
                 return lines
         others = "" if own or not keys else f", and {len(keys)} of other requests"
         raise EndpointError(
-            f"`batch` must come with its results. Got {result} results for {_answered(state)} or more of "
+            f"`batch` must come with its results. Got {result} results for {_n_answers(state)} or more of "
             f"{printable(str(batch.remote))}{others}. Run the same command again later: nothing is asked twice. "
             "--retry-failed expired asks the missing ones again, and may pay twice."
         )
@@ -445,7 +445,7 @@ class BatchRunner(BatchSession):
             writes.append(self._fail(job, failure, last=last or contradicts))
         await asyncio.gather(*writes)
 
-    def _answer(self, job: Job, entry: "BatchLine", *, last: bool) -> Written:
+    def _answer(self, job: Job, entry: "BatchLine", *, last: bool) -> WriteFuture:
         reply, _ = reply_in(entry)
         cost = self.terms.prices.cost([reply.model, job.request.model], reply.tokens, batch=True)
         reply = replace(reply, cost=cost)
@@ -459,7 +459,7 @@ class BatchRunner(BatchSession):
         worst = worst_case(self.terms.prices, body, json_text(body), batch=True)
         self.terms.budget.settle(worst, worst if cost is None else cost, job.request.model)
 
-    def _fail(self, job: Job, error: CallError, *, last: bool) -> Written:
+    def _fail(self, job: Job, error: CallError, *, last: bool) -> WriteFuture:
         self._settle(job, None if error.kind in AMBIGUOUS else 0.0)
         quirks, helps = self.learn_from(job, error)
         again = not last and (self.terms.retry.retries(error) or helps)
@@ -472,13 +472,13 @@ def _kind_of(error: EndpointError) -> str | None:
     return cause.kind if isinstance(cause, CallError) else None
 
 
-def _answered(state: "RemoteBatch") -> int:
+def _n_answers(state: "RemoteBatch") -> int:
     """Return how many answers a batch counts; where it counts none that can be read, one if it says it is complete."""
     n = getattr(state.request_counts, "completed", None)
     return n if isinstance(n, int) else int(state.status == "completed")
 
 
-async def _named(answer: Awaitable[T]) -> T:
+async def _check_has_id(answer: Awaitable[T]) -> T:
     """Return an answer about a file or a batch, which the openai client takes as it comes; it must at least have an id.
 
     Raises

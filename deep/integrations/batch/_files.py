@@ -25,7 +25,7 @@ from deep.integrations.batch._results import (
     custom_id,
     reply_in,
 )
-from deep.llm import CallError, Job, Reply, Request, RequestState, Session, Written, json_text, worst_case
+from deep.llm import CallError, Job, Reply, Request, RequestState, Session, WriteFuture, json_text, worst_case
 
 SHARD_REQUESTS = 50_000
 SHARD_BYTES = 190 * 1024**2
@@ -34,7 +34,7 @@ SHARD_BYTES = 190 * 1024**2
 # Requests that are looked up in the ledger together.
 CHUNK = 500
 # The ending of a shard that is not complete.
-PART = ".part"
+PART_ENDING = ".part"
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Shard:
 
     @property
     def part(self) -> Path:
-        return self.path.with_name(self.path.name + PART)
+        return self.path.with_name(self.path.name + PART_ENDING)
 
 
 @dataclass(eq=False)
@@ -121,11 +121,11 @@ class BatchExporter(Session):
         """Name the shards that the ledger knows, and take back the requests of those that it does not."""
         for name, state in await self.ledger.call(table.mend_exports, self.endpoint, self.ledger.live_runs):
             final = self.folder / name
-            part = final.with_name(final.name + PART)
+            part = final.with_name(final.name + PART_ENDING)
             if part.exists():
                 part.rename(final) if state == "exported" else part.unlink()
 
-    async def _add(self, job: Job) -> Written | None:
+    async def _add(self, job: Job) -> WriteFuture | None:
         """Add a request to the shard of its LLM; None where the budget has no room for it."""
         body = self.body_of(job.request)
         text = job.text if body is job.request.body else json_text(body)
@@ -156,7 +156,7 @@ class BatchExporter(Session):
             path = self.folder / f"{name}-{batch_id[:12]}.jsonl"
             entry = Batch(batch_id, path.name, 0, "exporting")
             await self.ledger.call(table.add_batch, entry, self.endpoint, self.ledger.run)
-            shard = self._making[llm] = _Shard(batch_id, path, _opened(path.with_name(path.name + PART)))
+            shard = self._making[llm] = _Shard(batch_id, path, _opened(path.with_name(path.name + PART_ENDING)))
         return shard
 
     async def _close(self, llm: str) -> None:
@@ -244,7 +244,7 @@ class BatchImporter(BatchSession):
         if unknown:
             await self.ledger.lease(unknown)
         await asyncio.gather(*(self.ledger.start(change.job) for change in changes if change.is_new))
-        writes: list[Written] = []
+        writes: list[WriteFuture] = []
         for change in changes:
             numbers = count(min(change.least, 0) - 1, -1)
             pairs = zip(change.beside, numbers, strict=False)
@@ -319,13 +319,13 @@ class BatchImporter(BatchSession):
         cost = self.terms.prices.cost([reply.model, request.model], reply.tokens, batch=True)
         return _digest(body), replace(reply, cost=cost)
 
-    def _answer(self, job: Job, reply: Reply) -> Written:
+    def _answer(self, job: Job, reply: Reply) -> WriteFuture:
         judgment, message = self.read(job.request, reply)
         again = self.is_cut(job, judgment, reply)
         self.open += again
         return self.enter_answer(job, reply, judgment, message, again=again)
 
-    def _fail(self, job: Job, error: CallError) -> Written:
+    def _fail(self, job: Job, error: CallError) -> WriteFuture:
         quirks, helps = self.learn_from(job, error)
         again = (self.terms.retry.retries(error) or helps) and error.message != CONTRADICTS
         self.open += again

@@ -19,10 +19,10 @@ from deep._util.files import check_regular
 from deep._util.names import is_storable
 from deep.asking import chunks
 from deep.llm import (
-    EXPORTS,
-    MAKING,
+    EXPORT_STATES,
     MOST_VALUES,
-    NOBODY,
+    NO_OWNER,
+    UNFINISHED_STATES,
     CallError,
     Job,
     Quirk,
@@ -30,7 +30,7 @@ from deep.llm import (
     Reply,
     RequestState,
     Session,
-    Written,
+    WriteFuture,
     checked_reply,
     is_shallow,
     json_text,
@@ -257,7 +257,7 @@ class FileResults:
             raise CallError("expired", "the batch ended without this request", reached=False)
         return result[0].line
 
-    def strange(self) -> tuple[int, list[str]]:
+    def unknown_ids(self) -> tuple[int, list[str]]:
         """Return how many ids no request has had that :meth:`of` was called with, and the first three of them."""
         (n,) = self._index.execute("SELECT count(DISTINCT key) FROM results WHERE NOT met").fetchone()
         first = self._index.execute("SELECT DISTINCT key FROM results WHERE NOT met ORDER BY key LIMIT 3")
@@ -358,11 +358,11 @@ def mend_exports(connection: Connection, endpoint: str, live_runs: LiveRuns) -> 
     live = live_runs(connection)
     query = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)
     result = []
-    for batch_id, name, state, owner in connection.execute(query.where(table.c.state.in_(EXPORTS))).all():
+    for batch_id, name, state, owner in connection.execute(query.where(table.c.state.in_(EXPORT_STATES))).all():
         if state == "exporting" and owner in live:
             continue
         if state == "exporting":
-            release_batch(connection, batch_id, NOBODY)
+            release_batch(connection, batch_id, NO_OWNER)
         result.append((str(name), str(state)))
     return result
 
@@ -372,7 +372,7 @@ def standing_of(connection: Connection, keys: Collection[str]) -> dict[str, Stan
     rows = known_requests(connection, keys)
     attempts, batches = schema.attempts.c, schema.batches.c
     in_files = {row["batch"] for row in rows.values() if row["batch"] is not None}
-    query = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORTS))
+    query = select(batches.id).where(batches.id.in_(list(in_files)), batches.state.in_(EXPORT_STATES))
     exports = set(connection.execute(query).scalars())
     tried: dict[str, list[tuple[int, str | None]]] = {key: [] for key in rows}
     answer = case((attempts.outcome == "answered", attempts.reply), else_=None)
@@ -402,14 +402,14 @@ def take_batches(connection: Connection, endpoint: str, run: int, live_runs: Liv
     So a batch is collected by one run: two would each enter its failures, and ask again what the other is asking.
     """
     table = schema.batches
-    condition = (table.c.endpoint == endpoint) & table.c.state.in_((*MAKING, "doubtful"))
+    condition = (table.c.endpoint == endpoint) & table.c.state.in_((*UNFINISHED_STATES, "doubtful"))
     dead = table.c.owner.not_in(live_runs(connection))
     connection.execute(update(table).where(condition, dead).values(owner=run))
     query = select(table.c.id, table.c.remote, table.c.size, table.c.state).where(condition, table.c.owner == run)
     return [Batch(*row) for row in connection.execute(query.order_by(table.c.created))]
 
 
-def adopt(connection: Connection, batch: Batch, remote: str) -> int:
+def adopt_batch(connection: Connection, batch: Batch, remote: str) -> int:
     """Enter the endpoint's name of a batch that was made after all; return how many requests still wait for it.
 
     Those that were given up on, and not asked again, wait for it once more.
@@ -422,17 +422,17 @@ def adopt(connection: Connection, batch: Batch, remote: str) -> int:
     connection.execute(update(attempts).where(attempts.c.outcome == "unknown", result).values(outcome=None))
     connection.execute(update(requests).where(mine).values(state="sent", failure=None))
     set_batch(connection, batch.id, state="open", remote=remote)
-    return still_in(connection, batch.id)
+    return n_waiting(connection, batch.id)
 
 
-def doubt(connection: Connection, batch_id: str) -> int:
+def mark_doubtful(connection: Connection, batch_id: str) -> int:
     """Turn the requests of a batch that the endpoint does not list into unknown ones, and return their number."""
     requests, attempts = schema.requests, schema.attempts
-    n = still_in(connection, batch_id)
+    n = n_waiting(connection, batch_id)
     waiting = (requests.c.batch == batch_id) & (requests.c.state == "sent")
     unended = attempts.c.key.in_(select(requests.c.key).where(waiting)) & attempts.c.outcome.is_(None)
     connection.execute(update(attempts).where(unended).values(outcome="unknown"))
-    connection.execute(update(requests).where(waiting).values(state="unknown", failure="unknown", owner=NOBODY))
+    connection.execute(update(requests).where(waiting).values(state="unknown", failure="unknown", owner=NO_OWNER))
     set_batch(connection, batch_id, state="doubtful")
     return n
 
@@ -454,10 +454,10 @@ def may_be_of(connection: Connection, batch_id: str, keys: Iterable[str]) -> boo
     for some in chunks(keys, AT_ONCE):
         if connection.execute(select(1).where(table.c.batch == batch_id, table.c.key.in_(some)).limit(1)).first():
             return True
-    return not still_in(connection, batch_id)
+    return not n_waiting(connection, batch_id)
 
 
-def still_in(connection: Connection, batch_id: str) -> int:
+def n_waiting(connection: Connection, batch_id: str) -> int:
     """Return how many requests wait in a batch."""
     table = schema.requests
     waiting = select(func.count()).where(table.c.batch == batch_id, table.c.state == "sent")
@@ -480,7 +480,7 @@ class BatchSession(Session):
 
     def enter_answer(
         self, job: Job, reply: Reply, judgment: Judgment | None, message: str | None, *, again: bool
-    ) -> Written:
+    ) -> WriteFuture:
         """Count a reply out of a batch, and write it down; `again` as in :meth:`Tally.answer`."""
         self.tally.answer(job.request.voter, judgment, reply.cost, again=again, longer=job.longer)
         self.tally.name(job.request.model, reply.model)
@@ -489,7 +489,7 @@ class BatchSession(Session):
         quirks = self.ignored(job.request, body, reply)
         return self.ledger.answer(job, reply, judgment, message=message, quirks=quirks, again=again)
 
-    def enter_failure(self, job: Job, error: CallError, quirks: Sequence[Quirk], *, again: bool) -> Written:
+    def enter_failure(self, job: Job, error: CallError, quirks: Sequence[Quirk], *, again: bool) -> WriteFuture:
         """Count a request of a batch that has no answer, and write down why; with `again` it goes back to the queue."""
         state: RequestState = "queued" if again else "done" if error.kind == "refused" else "failed"
         self.count_end(job, state, error)

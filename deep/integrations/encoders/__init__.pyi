@@ -5,7 +5,7 @@ from ._encoder import load_embedding as load_embedding
 from ._encoder import load_encoder as load_encoder
 from ._encoder import load_summac as load_summac
 from ._encoder import load_summac_conv as load_summac_conv
-from ._network import quiet as quiet
+from ._network import transformers_silenced as transformers_silenced
 from ._published import ENCODERS as ENCODERS
 from ._published import AlignScoreJudge as AlignScoreJudge
 from ._published import CheckerJudge as CheckerJudge

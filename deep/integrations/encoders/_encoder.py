@@ -101,18 +101,18 @@ class EncoderJudge(PairJudge):
         head = contradiction_head(self.network.model.config, self.head)
         return None if head is None else replace(self, head=head)
 
-    def _claims(self, claim: str) -> tuple[str, ...]:
+    def _claim_parts(self, claim: str) -> tuple[str, ...]:
         return tuple(claim[start:end] for start, end in sentence_spans(claim))
 
     def _tokens_beside(self, claims: Sequence[str]) -> int:
         return self.network.special_tokens(pair=True) + max(self.network.count(claims))
 
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+    def _cut_source(self, source: str, room: int) -> tuple[str, ...]:
         cut = fitting_spans if self.chunk_tokens is None else chunk_spans
         spans = cut(source, self.network.count, min(room, self.chunk_tokens or room))
         return tuple(dict.fromkeys(source[start:end] for start, end in spans))
 
-    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+    def _pair_outputs(self, pairs: list[TextPair]) -> list[Floats]:
         """Return the probabilities of the heads."""
         logits = self.network.logits([chunk for chunk, _ in pairs], [sentence for _, sentence in pairs])
         heads = [head for head in (self.head, self.against) if head is not None]
@@ -294,7 +294,7 @@ class SummaCConvJudge(EncoderJudge):
         shared = {"threshold": self.threshold, "entailment_label": self.head.index}
         return {**shared, "max_tokens": self.network.max_tokens}
 
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+    def _cut_source(self, source: str, room: int) -> tuple[str, ...]:
         """Return the sentences of a source; one that stands twice counts twice."""
         return tuple(source[start:end] for start, end in fitting_spans(source, self.network.count, room))
 

@@ -115,15 +115,15 @@ class PairJudge(NetworkJudge):
         return in_windows(examples, self._judge)
 
     def _judge(self, examples: list[Example]) -> list[Judgment]:
-        cut = lru_cache(maxsize=None)(self._cut)
+        cut = lru_cache(maxsize=None)(self._cut_source)
         grids = [self._pairs(example, cut) for example in examples]
         full_grids = (grid for grid in grids if isinstance(grid, list))
         pairs = list(dict.fromkeys(pair for grid in full_grids for row in grid for pair in row))
-        values = dict(zip(pairs, self._measure(pairs), strict=True)) if pairs else {}
-        return [self._checked(grid, values) if isinstance(grid, list) else self._no_vote(grid) for grid in grids]
+        values = dict(zip(pairs, self._pair_outputs(pairs), strict=True)) if pairs else {}
+        return [self._check_grid(grid, values) if isinstance(grid, list) else self._no_vote(grid) for grid in grids]
 
     def _pairs(self, example: Example, cut: CutAt) -> PairGrid | Reason:
-        claims = self._claims(example.claim)
+        claims = self._claim_parts(example.claim)
         if not claims or not example.source.strip():
             return "abstained"
         limit = self.network.max_tokens
@@ -131,7 +131,7 @@ class PairJudge(NetworkJudge):
         parts = cut(example.source, room) if room * SOURCE_SHARE >= limit else ()
         return [[(part, claim) for claim in claims] for part in parts] or "truncated"
 
-    def _checked(self, grid: PairGrid, scores: Mapping[TextPair, Floats]) -> Judgment:
+    def _check_grid(self, grid: PairGrid, scores: Mapping[TextPair, Floats]) -> Judgment:
         values = [[scores[pair] for pair in row] for row in grid]
         if not all(np.isfinite(value).all() for row in values for value in row):
             return self._no_vote("failed")
@@ -140,7 +140,7 @@ class PairJudge(NetworkJudge):
     def _no_vote(self, reason: Reason) -> Judgment:
         return Judgment(vote=ABSTAIN, reason=reason, model=self.model_id)
 
-    def _claims(self, claim: str) -> tuple[str, ...]:
+    def _claim_parts(self, claim: str) -> tuple[str, ...]:
         """Return the parts of a claim: the whole, unless it has no words."""
         return (claim,) if claim.strip() else ()
 
@@ -149,11 +149,11 @@ class PairJudge(NetworkJudge):
         """Return the most tokens of an input that are not the source's."""
 
     @abstractmethod
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+    def _cut_source(self, source: str, room: int) -> tuple[str, ...]:
         """Return the parts of a source, each of at most `room` tokens."""
 
     @abstractmethod
-    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+    def _pair_outputs(self, pairs: list[TextPair]) -> list[Floats]:
         """Return the answer of the network to each pair."""
 
     @abstractmethod
@@ -281,7 +281,7 @@ def read_head(config: "PretrainedConfig", entailment_label: str | int | None, mo
     alone = len(labels) == 1
     independent = alone or config.problem_type == "multi_label_classification"
     if entailment_label is not None:
-        return Head(_asked(labels, entailment_label), independent)
+        return Head(_label_index(labels, entailment_label), independent)
     fitting = [i for i, label in enumerate(labels) if alone or _plain(label) in _CONSISTENT]
     if len(fitting) != 1:
         raise InputError(
@@ -302,7 +302,7 @@ def _plain(label: str) -> str:
     return "".join(letter for letter in label.casefold() if letter.isalnum())
 
 
-def _asked(labels: list[str], choice: str | int) -> int:
+def _label_index(labels: list[str], choice: str | int) -> int:
     if isinstance(choice, str) and choice in labels:
         return labels.index(choice)
     number = int(choice) if str(choice).isdecimal() else -1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
-_WHAT_COUNTS = (
+_FILES_HASHED = (
     "config.json",
     "added_tokens.json",
     "merges.txt",
@@ -59,16 +59,16 @@ def model_folder(id_or_path: str | Path, revision: str | None) -> Path:
     """Return the folder of a model: the one that was named, or the local copy of a hub model, fetched where needed."""
     path = Path(id_or_path).expanduser()
     if path.exists():
-        return _checked(path, str(id_or_path))
+        return _check_folder(path, str(id_or_path))
     if not isinstance(id_or_path, str) or not _HUB_ID.fullmatch(id_or_path):
         raise InputError(
             f"`id_or_path` must be the folder of a model or its id on the Hugging Face hub (owner/name). "
             f"Got {str(id_or_path)!r}, and there is no such folder."
         )
-    return _checked(_fetch(id_or_path, revision), id_or_path)
+    return _check_folder(_fetch(id_or_path, revision), id_or_path)
 
 
-def _checked(folder: Path, origin: str) -> Path:
+def _check_folder(folder: Path, origin: str) -> Path:
     if not folder.is_dir():
         raise InputError(f"`id_or_path` must be a folder or an id on the hub. Got the file {origin!r}.")
     if not (folder / "config.json").is_file():
@@ -104,7 +104,7 @@ def one_line(error: BaseException) -> str:
 def fingerprint(folder: Path, weights: Sequence[Path] = ()) -> str:
     """Return a SHA-256 over the files that decide what a model answers: configuration, tokenizer, weights."""
     weights = weights or sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
-    settings = sorted({path for pattern in _WHAT_COUNTS for path in folder.glob(pattern) if path.is_file()})
+    settings = sorted({path for pattern in _FILES_HASHED for path in folder.glob(pattern) if path.is_file()})
     digest = hashlib.sha256()
     for path in [*settings, *weights]:
         with path.open("rb") as stream:
@@ -117,7 +117,7 @@ _USUAL_LIMIT = 512
 NetworkKind = Literal["classifier", "embedding", "generator", "tagger"]
 
 # How the name of an architecture of each kind ends.
-BUILT: Mapping[NetworkKind, str] = {
+ARCHITECTURE_ENDINGS: Mapping[NetworkKind, str] = {
     "classifier": "ForSequenceClassification",
     "embedding": "",
     "generator": "ForConditionalGeneration",
@@ -195,7 +195,7 @@ class Network:
             columns = [[_encodable(column[i]) for i in at] for column in texts]
             encoded = self.tokenizer(*columns, padding=True, return_tensors="pt", verbose=False)
             inputs = {name: value.to(self.model.device) for name, value in encoded.items() if name in parameters}
-            if type(self.model).__name__.endswith(BUILT["generator"]):
+            if type(self.model).__name__.endswith(ARCHITECTURE_ENDINGS["generator"]):
                 # One step of the decoder: what it would say first.
                 start = int(getattr(self.model.config, "decoder_start_token_id", None) or 0)
                 inputs["decoder_input_ids"] = torch.full((len(at), 1), start, device=self.model.device)
@@ -243,7 +243,7 @@ def load_network(
     folder = model_folder(id_or_path, options.get("revision"))
     _require_libraries()
     files: list[Path] = []
-    with quiet():
+    with transformers_silenced():
         if make is not None:
             model, tokenizer, files = make(folder)
         else:
@@ -255,7 +255,7 @@ def load_network(
     name = folder.resolve().name if Path(id_or_path).expanduser().exists() else str(id_or_path)
     return Network(
         tokenizer=tokenizer,
-        model=_placed(model.eval(), options.get("device")),
+        model=_to_device(model.eval(), options.get("device")),
         model_id=options.get("model_id") or name,
         folder=folder,
         fingerprint=fingerprint(folder, files),
@@ -265,7 +265,7 @@ def load_network(
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def transformers_silenced() -> Iterator[None]:
     """Keep transformers from drawing bars and reports; what matters in them is raised as an error here."""
     from transformers.utils import logging
 
@@ -295,7 +295,7 @@ def read_parts(folder: Path, origin: str = "") -> "tuple[PretrainedConfig, PreTr
 
 def _check_kind(config: "PretrainedConfig", kind: NetworkKind, origin: str) -> None:
     built = list(config.architectures or [])
-    if kind != "embedding" and not any(name.endswith(BUILT[kind]) for name in built):
+    if kind != "embedding" and not any(name.endswith(ARCHITECTURE_ENDINGS[kind]) for name in built):
         what = {"classifier": "sequence-classification", "tagger": "token-classification"}.get(kind, kind)
         raise InputError(
             f"`id_or_path` must hold a {what} model. Got {origin!r}, a "
@@ -357,7 +357,7 @@ def _pad(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel", origin:
         model.config.pad_token_id = tokenizer.pad_token_id
 
 
-def _placed(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
+def _to_device(model: "PreTrainedModel", device: str | None) -> "PreTrainedModel":
     """Return a model on a device; by default the GPU where there is one."""
     import torch
 

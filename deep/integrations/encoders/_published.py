@@ -68,7 +68,7 @@ class CheckerJudge(PairJudge):
         inputs = [self._input(("", claim)) for claim in claims]
         return max(self.network.count(inputs)) + self.network.special_tokens(pair=False)
 
-    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+    def _pair_outputs(self, pairs: list[TextPair]) -> list[Floats]:
         """Return P(consistent) of each pair."""
         logits = np.empty((len(pairs), 2))
         for at, output, _ in self.network.batches([self._input(pair) for pair in pairs]):
@@ -85,7 +85,7 @@ class CheckerJudge(PairJudge):
 # Positions are relative: the memory limits an input first.
 NO_LIMIT = 1_000_000
 
-BLANKS = ("{text1}", "{text2}")
+TEXT_BLANKS = ("{text1}", "{text2}")
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,14 @@ class HHEMJudge(CheckerJudge):
     name: str = field(init=False, default="hhem")
 
     def _input(self, pair: TextPair) -> str:
-        before, _, rest = self.prompt.partition(BLANKS[0])
-        between, _, after = rest.partition(BLANKS[1])
+        before, _, rest = self.prompt.partition(TEXT_BLANKS[0])
+        between, _, after = rest.partition(TEXT_BLANKS[1])
         return f"{before}{pair[0]}{between}{pair[1]}{after}"
 
     def _logits(self, logits: Floats) -> Floats:
         return logits[:, 0, :]
 
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+    def _cut_source(self, source: str, room: int) -> tuple[str, ...]:
         """Return the whole source, or nothing where it is too long: it is never read in parts."""
         return (source,) if self.network.count([source])[0] <= room else ()
 
@@ -143,9 +143,9 @@ def load_hhem(
     folder = _network.model_folder(id_or_path, options.get("revision"))
     settings = _network.read_settings(folder / "config.json")
     prompt = str(settings.get("prompt", ""))
-    if not all(blank in prompt for blank in BLANKS):
+    if not all(blank in prompt for blank in TEXT_BLANKS):
         raise InputError(
-            f"`id_or_path` must hold HHEM's config.json, whose prompt has {' and '.join(BLANKS)}. Got {prompt!r}."
+            f"`id_or_path` must hold HHEM's config.json, whose prompt has {' and '.join(TEXT_BLANKS)}. Got {prompt!r}."
         )
     make = partial(_load, foundation=str(foundation or settings.get("foundation", "")))
     options = _network.NetworkOptions(batch_size=8) | options
@@ -181,9 +181,9 @@ def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTo
 # The most tokens that a generator is given, and the sizes of chunks.
 GENERATOR_TOKENS, GENERATOR_WORDS, CLASSIFIER_TOKENS = 2048, 500, 400
 
-PREFIX = "predict: "
+MINICHECK_PREFIX = "predict: "
 # The first tokens of T5's "0" and "1".
-SAYS_NO, SAYS_YES = 3, 209
+NO_TOKEN, YES_TOKEN = 3, 209
 
 
 @dataclass(frozen=True)
@@ -204,12 +204,12 @@ class MiniCheckJudge(CheckerJudge):
         return str(tokenizer.eos_token or tokenizer.sep_token)
 
     def _input(self, pair: TextPair) -> str:
-        return (PREFIX if self.kind == "generator" else "") + self._separator.join(pair)
+        return (MINICHECK_PREFIX if self.kind == "generator" else "") + self._separator.join(pair)
 
     def _logits(self, logits: Floats) -> Floats:
-        return logits[:, 0, [SAYS_NO, SAYS_YES]] if self.kind == "generator" else logits
+        return logits[:, 0, [NO_TOKEN, YES_TOKEN]] if self.kind == "generator" else logits
 
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+    def _cut_source(self, source: str, room: int) -> tuple[str, ...]:
         by_words, size = self.kind == "generator", GENERATOR_WORDS if self.kind == "generator" else CLASSIFIER_TOKENS
         count = (lambda texts: [len(text.split()) for text in texts]) if by_words else self.network.count
         chunks = [source[start:end] for start, end in chunk_spans(source, count, size)]
@@ -263,7 +263,7 @@ def _check_two_labels(network: _network.Network, meaning: str) -> None:
 MOST_TOKENS = 4096
 
 # How its training data put a text to be summarized.
-BEFORE, AFTER = "Summarize the following text:\npassage 1: ", "\noutput:"
+TEXT_BEFORE_SOURCE, TEXT_AFTER_SOURCE = "Summarize the following text:\npassage 1: ", "\noutput:"
 
 
 @dataclass(frozen=True)
@@ -282,16 +282,16 @@ class LettuceDetectJudge(CheckerJudge):
 
     def _input(self, pair: TextPair) -> str:
         """Return the text of the source; the claim stands behind it as the second of a pair."""
-        return f"{BEFORE}{pair[0]}{AFTER}"
+        return f"{TEXT_BEFORE_SOURCE}{pair[0]}{TEXT_AFTER_SOURCE}"
 
     def _tokens_beside(self, claims: Sequence[str]) -> int:
         around = sum(self.network.count([self._input(("", "")), *claims]))
         return around + self.network.special_tokens(pair=True)
 
-    def _cut(self, source: str, room: int) -> tuple[str, ...]:
+    def _cut_source(self, source: str, room: int) -> tuple[str, ...]:
         return tuple(dict.fromkeys(source[a:b] for a, b in chunk_spans(source, self.network.count, room)))
 
-    def _measure(self, pairs: list[TextPair]) -> list[Floats]:
+    def _pair_outputs(self, pairs: list[TextPair]) -> list[Floats]:
         """Return P(unsupported) of each token of the claim, by pair."""
         prompts, claims = [self._input(pair) for pair in pairs], [claim for _, claim in pairs]
         n_tokens = self.network.count(claims)
@@ -358,7 +358,7 @@ def load_lettucedetect(
 ALIGNSCORE = "alignscore"
 
 # AlignScore's names, of which the first that fits counts, and those of RoBERTa's classifier, which is the same sum.
-RENAMED = {"base_model.pooler.dense.": "classifier.dense.", "tri_layer.": "classifier.out_proj.", "base_model.": ""}
+TENSOR_MAP = {"base_model.pooler.dense.": "classifier.dense.", "tri_layer.": "classifier.out_proj.", "base_model.": ""}
 
 
 def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, list[Path]]":
@@ -373,8 +373,8 @@ def _aligner(folder: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase, l
         parameters = model.state_dict()
         weights = {}
         for name, value in state.items():
-            old = next((old for old in RENAMED if name.startswith(old)), "")
-            weights[(RENAMED[old] or "roberta.") + name.removeprefix(old) if old else name] = value
+            old = next((old for old in TENSOR_MAP if name.startswith(old)), "")
+            weights[(TENSOR_MAP[old] or "roberta.") + name.removeprefix(old) if old else name] = value
         model.load_state_dict({name: weights[name] for name in parameters})
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise InputError(
@@ -450,15 +450,15 @@ def load_named_encoder(text: str) -> NetworkJudge:
         WAY is a key of `ENCODERS`; without it :func:`load_encoder` decides. NAME names the model in its column.
     """
     way, _, rest = text.partition(":")
-    return _loaded(ENCODERS[way], rest) if rest and way in ENCODERS else _loaded(load_encoder, text)
+    return _load_as_named(ENCODERS[way], rest) if rest and way in ENCODERS else _load_as_named(load_encoder, text)
 
 
 def load_named_embedding(text: str) -> NetworkJudge:
     """Load a sentence-embedding model as options name it: ``[NAME=]ID|FOLDER``."""
-    return _loaded(load_embedding, text)
+    return _load_as_named(load_embedding, text)
 
 
-def _loaded(load: Callable[..., NetworkJudge], text: str) -> NetworkJudge:
+def _load_as_named(load: Callable[..., NetworkJudge], text: str) -> NetworkJudge:
     name, _, place = text.partition("=")
     return load(place, model_id=name) if place and not Path(text).exists() else load(text)
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 import deep.model
-from deep._util.checks import AnyVotes, Texts, is_votes, shown
-from deep._util.columns import Column, TablePlace, answer_cells, plain_cell, text_cells, vote_cells
-from deep._util.files import whole_file
+from deep._util.checks import AnyVotes, Texts, is_votes, quote
+from deep._util.columns import Column, TablePlace, answer_cells, escape_formula, text_cells, vote_cells
+from deep._util.files import atomic_file
 from deep._util.names import check_name
 from deep._util.scales import BINARY, Scale
 from deep.exceptions import InputError
@@ -71,7 +71,7 @@ class BatchColumns:
 
         if self.batch.schema.names.count(name) != 1:
             raise InputError(
-                f"`{role}` must have one column named {shown(name)}. Got {self.batch.schema.names.count(name)} of "
+                f"`{role}` must have one column named {quote(name)}. Got {self.batch.schema.names.count(name)} of "
                 f"{len(self.batch.schema.names)} in the batch."
             )
         values = self.batch.column(name)
@@ -236,7 +236,7 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
         check_name(voter, "model")
     check_name(name, "table")
     table = _every_pattern(model)
-    with whole_file(out) as scratch:
+    with atomic_file(out) as scratch:
         if to == "sql":
             _check_names(model)
             with scratch.open("w", encoding="utf-8", newline="\n") as file:
@@ -248,7 +248,7 @@ def export_table(model: Model, out: Path, to: Literal["csv", "parquet", "sql"], 
         else:
             from pyarrow import csv
 
-            csv.write_csv(table.rename_columns([plain_cell(name) for name in table.column_names]), scratch)
+            csv.write_csv(table.rename_columns([escape_formula(name) for name in table.column_names]), scratch)
     return len(table)
 
 

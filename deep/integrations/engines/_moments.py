@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 import deep.model
-from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, shown
+from deep._util.checks import AnyVotes, Floats, Positions, Texts, check_consistent_length, quote
 from deep._util.columns import Column, name_cells, score_cells, vote_cells
-from deep._util.files import JsonObject, check_out, read_bytes, whole_file
+from deep._util.files import JsonObject, atomic_file, check_out, read_bytes
 from deep._util.names import check_name
 from deep._util.options import option
-from deep.console import MODEL, SCHEMA, adder, print_result
+from deep.console import MODEL_ARG, SCHEMA, adder, print_result
 from deep.datasets import open_all
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations.engines._engine_tables import COUNT, BatchColumns, matched_names, moments_sql
@@ -56,7 +56,7 @@ LARGEST_COUNT = 1 << 53
 # Rows of a table of patterns that are in memory together.
 PATTERNS_AT_ONCE = 1 << 17
 
-Whole = npt.NDArray[np.int64]
+WholeNumbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
     for source in open_all(paths):
         missing = [name for name in columns if name not in source.columns]
         if missing:
-            raise InputError(f"`cells` must have a column named {shown(missing[0])}. Got none in {source.path}.")
+            raise InputError(f"`cells` must have a column named {quote(missing[0])}. Got none in {source.path}.")
         for piece in source.pieces(columns, PATTERNS_AT_ONCE):
             votes = np.column_stack([vote_cells(piece[name]) for name in model.voter_names])
             names, counts = name_cells(piece["dataset"], required=True), _counts(piece[COUNT])
@@ -257,13 +257,13 @@ def moments_of_cells(model: Model, paths: Sequence[str]) -> Moments:
     return moments
 
 
-def _counts(column: Column) -> Whole:
+def _counts(column: Column) -> WholeNumbers:
     values = score_cells(column)
     wrong = ~((values >= 1) & (values <= LARGEST_COUNT) & (values == np.floor(values)))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InputError(
-            f"`cells` must have counts that are whole and above 0. Got {shown(column.values[row].as_py())} at "
+            f"`cells` must have counts that are whole and above 0. Got {quote(column.values[row].as_py())} at "
             f"{column.where(row)}. Write count(*) there."
         )
     return values.astype(np.int64)
@@ -330,7 +330,7 @@ def _contexts(model: Model, one: DatasetMoments) -> Floats:
     return contexts_of_means([total / (one.n << UNIT_BITS) for total in one.p_sums])
 
 
-def _cells(codes: npt.NDArray[np.int32], counts: Whole, n_voters: int) -> DatasetMoments:
+def _cells(codes: npt.NDArray[np.int32], counts: WholeNumbers, n_voters: int) -> DatasetMoments:
     few = len(codes) < 3**n_voters  # to go through every pattern costs more than to sort them
     distinct, at = np.unique(codes, return_inverse=True) if few else (np.arange(3**n_voters), codes)
     totals = np.zeros(len(distinct), dtype=np.int64)
@@ -346,7 +346,7 @@ def _grid_text(n_voters: int) -> list[str]:
     return deep.model.pattern_text(deep.model.pattern_grid(n_voters))
 
 
-def _in_units(p: Floats) -> tuple[Whole, Whole]:
+def _in_units(p: Floats) -> tuple[WholeNumbers, WholeNumbers]:
     """Return P as whole numbers of 2**-26 and, of what is left, of 2**-53."""
     scaled = p * (1 << HIGH_BITS)
     high = np.floor(scaled)
@@ -354,7 +354,7 @@ def _in_units(p: Floats) -> tuple[Whole, Whole]:
     return high.astype(np.int64), low.astype(np.int64)
 
 
-def _sums(values: Sequence[Whole], counts: Whole) -> DatasetMoments:
+def _sums(values: Sequence[WholeNumbers], counts: WholeNumbers) -> DatasetMoments:
     if int(counts.max()) * len(counts) >= MOST_ROWS:
         values, counts = [one.astype(object) for one in values], counts.astype(object)
     high, low = ((one * counts).sum(axis=1) for one in values)
@@ -365,7 +365,7 @@ def _sums(values: Sequence[Whole], counts: Whole) -> DatasetMoments:
 MOMENTS_FORMAT = "deep moments"
 MOMENTS_VERSION = 2
 # Bytes of a file of moments.
-LARGEST = 1 << 28
+MAX_FILE_BYTES = 1 << 28
 
 
 def moments_values(moments: Moments) -> JsonObject:
@@ -430,7 +430,7 @@ def read_moments(path: str | Path) -> Moments:
     """
     shown = repr(str(path))
     try:
-        values = json.loads(read_bytes(path, "moments", LARGEST).decode("utf-8"))
+        values = json.loads(read_bytes(path, "moments", MAX_FILE_BYTES).decode("utf-8"))
     except OSError as error:
         raise InputError(f"`moments` must be a readable file. Got {shown}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
@@ -450,8 +450,8 @@ def read_moments(path: str | Path) -> Moments:
 def _checked(values: JsonObject) -> Moments:
     names = {key: tuple(check_name(name, key) for name in values[key]) for key in ("voters", "score_names", "parts")}
     model = values["model"]
-    _expect(model is None or isinstance(model, str), "model is not a checksum")
-    _expect((model is None) == (not names["parts"]), "parts and model go together")
+    _check_rule(model is None or isinstance(model, str), "model is not a checksum")
+    _check_rule((model is None) == (not names["parts"]), "parts and model go together")
     datasets = {
         check_name(name, "datasets"): _dataset(one, len(names["voters"]), len(names["parts"]))
         for name, one in values["datasets"].items()
@@ -462,16 +462,16 @@ def _checked(values: JsonObject) -> Moments:
 def _dataset(values: JsonObject, n_voters: int, n_parts: int) -> DatasetMoments:
     n, cells = values["n"], dict(sorted(values["cells"].items()))
     sums = tuple(int(text) for text in values["p_sums"])
-    _expect(type(n) is int and n >= 1, "n is not 1 or more")
-    _expect(len(sums) == (n_parts + len(SHIFTS) if n_parts else 0), "p_sums are not one a part and shift")
-    _expect(all(0 <= total <= n << 53 for total in sums), "p_sums are out of range")
-    _expect(all(type(count) is int and count >= 1 for count in cells.values()), "a cell counts no rows")
-    _expect(all(len(text) == n_voters and not set(text) - set("-01") for text in cells), "a cell is not a pattern")
-    _expect(sum(cells.values()) == (0 if n_parts else n), "cells do not add up to n")
+    _check_rule(type(n) is int and n >= 1, "n is not 1 or more")
+    _check_rule(len(sums) == (n_parts + len(SHIFTS) if n_parts else 0), "p_sums are not one a part and shift")
+    _check_rule(all(0 <= total <= n << 53 for total in sums), "p_sums are out of range")
+    _check_rule(all(type(count) is int and count >= 1 for count in cells.values()), "a cell counts no rows")
+    _check_rule(all(len(text) == n_voters and not set(text) - set("-01") for text in cells), "a cell is not a pattern")
+    _check_rule(sum(cells.values()) == (0 if n_parts else n), "cells do not add up to n")
     return DatasetMoments(n, cells, sums)
 
 
-def _expect(holds: bool, rule: str) -> None:
+def _check_rule(holds: bool, rule: str) -> None:
     if not holds:
         raise ValueError(rule)
 
@@ -502,7 +502,7 @@ class _Moments:
 
 
 add_arguments = adder(
-    *(MODEL, "votes", "scores", _Moments, "allow-mismatch", "allow-missing"),
+    *(MODEL_ARG, "votes", "scores", _Moments, "allow-mismatch", "allow-missing"),
     votes={"help": "tables of votes, of whole datasets or parts"},
 )
 
@@ -527,7 +527,7 @@ def run(args: argparse.Namespace) -> int:
         result = result.merge(moments_of_files(fitted, args.votes, options, args.scores))
     save_moments(result, out)
     rows = {name: one.n for name, one in result.datasets.items()}
-    lines = [*_alike(by_path), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
+    lines = [*_duplicate_files(by_path), *(f"{name}: {n} rows" for name, n in rows.items()), f"moments: {out}"]
     print_result(SCHEMA | {"rows": rows, "out": str(out)}, lines, as_json=args.json)
     return ExitStatus.DONE
 
@@ -541,7 +541,7 @@ def _read_once(paths: Sequence[str]) -> dict[str, Moments]:
     return {path: read_moments(path) for path in paths}
 
 
-def _alike(by_path: Mapping[str, Moments]) -> Iterator[str]:
+def _duplicate_files(by_path: Mapping[str, Moments]) -> Iterator[str]:
     """Yield a line on each file that holds what another one does, as a copy would."""
     paths = list(by_path)
     for at, path in enumerate(paths):
@@ -555,6 +555,6 @@ def _write_sql(args: argparse.Namespace) -> int:
     if args.out is None:
         sys.stdout.write(text)
     else:
-        with whole_file(check_out(args.out, [".sql"])) as scratch:
+        with atomic_file(check_out(args.out, [".sql"])) as scratch:
             scratch.write_text(text, encoding="utf-8")
     return ExitStatus.DONE

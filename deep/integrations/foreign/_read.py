@@ -16,16 +16,16 @@ import numpy as np
 
 from deep import asking, datasets
 from deep._util.columns import VOTE_OF_TEXT
-from deep._util.files import check_out, whole_file
-from deep._util.frames import SCALES, rows_under
-from deep._util.names import check_name, is_storable, listed, meant_column
-from deep._util.scales import BINARY, CUT, UnknownScaleError, scale_sentence, scales_of
-from deep._util.scales import recognise as recognise_scales
+from deep._util.files import atomic_file, check_out
+from deep._util.frames import SCALES, table_defaults
+from deep._util.names import check_name, intended_column, is_storable, listed
+from deep._util.scales import BINARY, VOTE_THRESHOLD, UnknownScaleError, scale_sentence, scales_of
+from deep._util.scales import infer_scales as recognise_scales
 from deep.datasets import FileRow
 from deep.exceptions import InputError
 from deep.integrations.foreign._tools import (
     LABEL_LIKE,
-    TABLE,
+    PLAIN_TABLE,
     ForeignAnswer,
     ForeignItem,
     ForeignOptions,
@@ -34,14 +34,14 @@ from deep.integrations.foreign._tools import (
     answers_in,
     column_roles,
     first_of,
-    flat,
+    flatten,
     is_empty,
     judge_columns,
     load,
     number_in,
     question_of,
     recognise,
-    suggested,
+    suggested_roles,
     text_of,
     tools,
 )
@@ -112,7 +112,7 @@ class Foreign:
         paths, metadata = [], {"schema_version": 1, "voters": voters}
         if any(one.claim for one in self.examples):
             texts = out.with_suffix(".examples.jsonl")
-            with whole_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
+            with atomic_file(check_out(texts, [".jsonl"])) as partial, partial.open("w", encoding="utf-8") as file:
                 for one in self.examples:
                     row = {name: getattr(one, name) for name in Example.__slots__}
                     file.write(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n")
@@ -120,7 +120,7 @@ class Foreign:
             paths.append(texts)
         if self.voters:
             rows = zip(self.examples, self.judgments, strict=True)
-            asking.write_judged(rows, self.voters, out, metadata, soft=self.soft, graders=self.scales)
+            asking.write_judgments(rows, self.voters, out, metadata, soft=self.soft, graders=self.scales)
             paths = [out, *([out.with_suffix(".soft.parquet")] if self.soft else []), *paths]
         return paths
 
@@ -160,7 +160,7 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
     """
     options = options or ForeignOptions()
     try:
-        with rows_under(None, options.scale):
+        with table_defaults(None, options.scale):
             return _read(paths, options)
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         # A part of the file is of another type than the tool writes.
@@ -182,7 +182,7 @@ def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
                 same.answers += item.answers
     if not any(item.answers or item.texts.get("claim") for item in items):
         raise _unknown(files[0].path, files[0].records)
-    settled = _Settled(items, files, options)
+    settled = _AnswerReader(items, files, options)
     examples = list(_examples(items, settled))
     titles = tuple(dict.fromkeys(file.tool.title for file in files))
     notes = [note for file in files for note in file.notes] + settled.notes
@@ -206,7 +206,7 @@ def _unknown(path: Path, loaded: Sequence[FileRow] | FileRow) -> InputError:
         remedy = "That is one object. Give a file with a record for each item (lm-eval: samples_*.jsonl)"
     else:
         columns = list(dict.fromkeys(key for record in loaded[:100] for key in record))
-        guess = " ".join(f"--{role} {name!r}" for role, name in suggested(loaded).items()) if loaded else ""
+        guess = " ".join(f"--{role} {name!r}" for role, name in suggested_roles(loaded).items()) if loaded else ""
         remedy = f"Say which column is which, for instance: {guess or '--source COLUMN --claim COLUMN --judges COLUMN'}"
     return InputError(
         f"`files` must be one of: {titles}; or a table with a column of answers or of claims. Got {str(path)!r} with "
@@ -235,24 +235,24 @@ def _items(file: _ForeignFile, dataset: str, options: ForeignOptions) -> Iterato
     """Yield the items of a file; where a record is one answer, an item has those of all of its records."""
     tool, long = file.tool, file.tool.is_long or "per" in file.tool.answers
     columns, rest = options.columns, list[str]()
-    if tool is TABLE:
+    if tool is PLAIN_TABLE:
         columns, rest = _table_columns(file, options)
     elif "rest" in tool.answers:
         rest = judge_columns(file.records, tool.answers["known"], options.words(tool))
     paths = {role: tuple(_spelled(paths)) for role, paths in tool.paths.items()}
     for role, name in columns.items():
-        if not any(name in flat(record) for record in file.records):
+        if not any(name in flatten(record) for record in file.records):
             raise InputError(f"`{role}` must be a column or path in {str(file.path)!r}. Got {name!r}.")
         paths[role] = (name,)
     question = question_of(tool, file.records, options.answer)
     several = "epoch" in tool.needs and any(record.get("epoch") not in (1, None) for record in file.records)
-    judges = {first_of(flat(record), tool.answers.get("judge", ())) for record in file.records} - {None}
+    judges = {first_of(flatten(record), tool.answers.get("judge", ())) for record in file.records} - {None}
     person = str(judges.pop()) if len(judges) == 1 and tool.is_long else file.path.name.partition(".")[0]
-    every = (answers_in(tool, flat(record), question, person) for record in file.records)
+    every = (answers_in(tool, flatten(record), question, person) for record in file.records)
     graders = _graders(chain.from_iterable(every)) if tool.name == "inspect" else set[str]()
     by_id: dict[str, ForeignItem] = {}
     for number, record in enumerate(file.records, start=1):
-        fields = flat(record)
+        fields = flatten(record)
         name = _id(first_of(fields, paths.get("item", ()))) or str(number)
         texts = {role: text_of(first_of(fields, paths.get(role, ()))) for role in ("source", "claim", "question")}
         document = _id(first_of(fields, paths.get("document", ())))
@@ -342,7 +342,7 @@ def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[st
     missing = next((name for name in options.judges if name not in columns), None)
     if missing is not None:
         raise InputError(f"`judges` must be columns: {listed(sorted(columns), 12)}. Got {missing!r}.")
-    judges = list(options.judges) or judge_columns(file.records, left_out, options.words(TABLE))
+    judges = list(options.judges) or judge_columns(file.records, left_out, options.words(PLAIN_TABLE))
     rest = sorted(columns - {*judges, *left_out})
     judges += [name for name in rest if any(fnmatchcase(name, pattern) for pattern in SCALES.get())]
     if "label" not in roles and len(judges) == 1 and not options.judges and LABEL_LIKE.search(judges[0]):
@@ -364,7 +364,7 @@ REPLIES = AnswerForm(
 )
 
 
-class _Settled:
+class _AnswerReader:
     """The judgments that answers are, once it is known on which scale each judge answers.
 
     Parameters
@@ -385,7 +385,7 @@ class _Settled:
         self._usable: Counter[str] = Counter()
         answers = [self._once(item) for item in items]
         for answer in (answer for row in answers for answer in row):
-            self._look_at(answer)
+            self._note_answer(answer)
         own: dict[str, dict[str, None]] = defaultdict(dict)
         for item, row in zip(items, answers, strict=True):
             own[item.dataset].update(dict.fromkeys(answer.judge for answer in row))
@@ -432,7 +432,7 @@ class _Settled:
     def _named(self, answer: ForeignAnswer) -> ForeignAnswer:
         """Return an answer under a name that a column of judges may have."""
         name = " ".join(answer.judge.split())
-        reserved = meant_column(name, datasets.VOTE_COLUMNS) or name in datasets.VOTE_COLUMNS
+        reserved = intended_column(name, datasets.VOTE_COLUMNS) or name in datasets.VOTE_COLUMNS
         return answer._replace(judge=f"judge {name}" if reserved and name != self._options.label else name)
 
     def _plain(self, answer: ForeignAnswer) -> object:
@@ -442,7 +442,7 @@ class _Settled:
             value = value[-1]
         return answer.grade if is_empty(value) else value
 
-    def _look_at(self, answer: ForeignAnswer) -> None:
+    def _note_answer(self, answer: ForeignAnswer) -> None:
         value = self._plain(answer)
         if answer.judgment is not None or not is_empty(answer.failed):
             # No answer says nothing of how its judge answers.
@@ -457,7 +457,7 @@ class _Settled:
         elif not is_empty(value):
             self._unread[answer.judge][str(value)] += 1
 
-    def _recognised(self) -> dict[str, Scale]:
+    def _recognised_scales(self) -> dict[str, Scale]:
         """Return the scale of each judge that gives numbers; none of those on no usual scale."""
         declared = scales_of(SCALES.get(), [*self._numbers])
         numbers = {name: np.array(own) for name, own in self._numbers.items() if name not in self._options.ignore}
@@ -477,7 +477,7 @@ class _Settled:
         """Return whether a number counts as consistent: from the grade that was given on, else from the middle on."""
         scale, grade = self._scales.get(judge), self._options.from_grade
         if scale is not None and (grade is None or not scale.low <= grade <= scale.high):
-            return bool(scale.places(np.array(number)) >= CUT)
+            return bool(scale.places(np.array(number)) >= VOTE_THRESHOLD)
         return number >= (grade or 0)
 
     def _check(self, *, label_only: bool) -> None:
@@ -485,7 +485,7 @@ class _Settled:
         options = self._options
         self._left_out = {*options.ignore}
         words = {name: n for name, n in self._unread.items() if name not in self._left_out}
-        self._scales = self._recognised()
+        self._scales = self._recognised_scales()
         # Labels are no grades, so those need a cut that is no guess.
         scale_names = {name for name, one in self._scales.items() if name != options.label or one.high <= 1}
         grades = {*self._numbers} - scale_names - self._left_out if options.from_grade is None else set[str]()
@@ -561,7 +561,7 @@ class _Settled:
             )
 
 
-def _examples(items: Sequence[ForeignItem], settled: _Settled) -> Iterator[Example]:
+def _examples(items: Sequence[ForeignItem], settled: _AnswerReader) -> Iterator[Example]:
     """Yield the items as examples: ids are unique, and items of one source are of one document."""
     counts: Counter[tuple[str, str]] = Counter()
     documents: dict[tuple[str, str], str] = {}

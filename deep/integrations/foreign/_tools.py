@@ -25,16 +25,16 @@ from typing import Any, NamedTuple
 
 from deep import console, datasets
 from deep._util.columns import VOTE_OF_TEXT
-from deep._util.files import packaged, read_bytes
+from deep._util.files import read_asset, read_bytes
 from deep._util.names import listed
 from deep._util.options import option, topic_values
 from deep.datasets import FileRow
 from deep.exceptions import ExitStatus, InputError, needs_extra
 from deep.records import Judgment
 
-# The shape of each tool's file. Its paths are the keys that `flat` gives, so that no language of paths is needed: the
-# libraries that have one would be a fifteenth mandatory package, or an extra that a newcomer's first command lacks.
-_TABLES = packaged(__package__, "tools.toml")
+# The shape of each tool's file. Its paths are the keys that `flatten` gives, so that no language of paths is needed:
+# the libraries that have one would be a fifteenth mandatory package, or an extra that a newcomer's first command lacks.
+_TABLES = read_asset(__package__, "tools.toml")
 _TRUE = ("true", "1", "on", "yes")
 
 # The names that a column usually has, by what it holds.
@@ -50,13 +50,13 @@ NO_JUDGE = re.compile(
 LABEL_LIKE = re.compile(r"(^|_)(label|gold|human|truth|is_\w+)(_|$)", re.IGNORECASE)
 
 # The highest grade of a column that nobody has named as a judge.
-MOST_GRADE = 10
+MAX_GRADE = 10
 
 # Records in which a path is looked for that one of them lacks.
 N_LOOKED_AT = 100
 
 # Objects in each other that a record is looked into; no path goes further.
-DEEPEST = 20
+MAX_NESTING = 20
 
 # A column with more different texts, or longer ones, holds remarks and no answers.
 FEW_ANSWERS, SHORT_ANSWER = 20, 60
@@ -175,11 +175,11 @@ class Tool:
 
     def fits(self, records: Sequence[FileRow]) -> bool:
         """Return whether one of the first records has all that this kind needs."""
-        return any(all(_has(fields, need) for need in self.needs) for fields in map(flat, records[:N_LOOKED_AT]))
+        return any(all(_has(fields, need) for need in self.needs) for fields in map(flatten, records[:N_LOOKED_AT]))
 
 
 # A file of rows that is no other tool's; which column is what, its names or the user say.
-TABLE = Tool("table", "a table", answers={"rest": True})
+PLAIN_TABLE = Tool("table", "a table", answers={"rest": True})
 
 
 @cache
@@ -188,13 +188,13 @@ def tools() -> tuple[Tool, ...]:
     return tuple(Tool(name, **row) for name, row in _TABLES.items() if name != "usual")
 
 
-def flat(record: FileRow) -> dict[str, Any]:
+def flatten(record: FileRow) -> dict[str, Any]:
     """Return all that stands in a record by dotted path, objects and lists themselves too.
 
     Examples
     --------
-    >>> from deep.integrations.foreign._tools import flat
-    >>> list(flat({"a": {"b": [1, 2]}}))
+    >>> from deep.integrations.foreign._tools import flatten
+    >>> list(flatten({"a": {"b": [1, 2]}}))
     ['a', 'a.b', 'a.b.0', 'a.b.1']
     """
     return dict(_inner(record, ""))
@@ -204,7 +204,7 @@ def _inner(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     for key, inner in parts:
         yield f"{prefix}{key}", inner
-        if prefix.count(".") < DEEPEST:
+        if prefix.count(".") < MAX_NESTING:
             yield from _inner(inner, f"{prefix}{key}.")
 
 
@@ -331,7 +331,7 @@ def recognise(loaded: list[FileRow] | FileRow) -> tuple[Tool, list[FileRow]] | N
         for records in _candidates(loaded, tool.records):
             if records and tool.fits(records):
                 return tool, records
-    return (TABLE, loaded) if isinstance(loaded, list) and loaded else None
+    return (PLAIN_TABLE, loaded) if isinstance(loaded, list) and loaded else None
 
 
 def _candidates(loaded: list[FileRow] | FileRow, paths: Sequence[str]) -> Iterator[list[FileRow]]:
@@ -355,7 +355,7 @@ def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, perso
     tool : Tool
         The tool that wrote the record; it says where the answers stand.
     known : mapping
-        The record, as `flat` has it.
+        The record, as `flatten` has it.
     question : str, optional
         The question that `--answer` names, where a file holds several.
     person : str
@@ -376,7 +376,7 @@ def answers_in(tool: Tool, known: Mapping[str, Any], question: str | None, perso
         inside = known.get(path)
         parts = inside.items() if isinstance(inside, Mapping) else ((None, one) for one in inside or ())
         for judge, part in parts:
-            inner = flat(part if isinstance(part, Mapping) else {"value": part})
+            inner = flatten(part if isinstance(part, Mapping) else {"value": part})
             yield from _answer(tool, inner, judge or first_of(inner, how["judge"]) or person, question)
     if "prefix" in how:
         at = len(how["prefix"])
@@ -390,7 +390,7 @@ def _answer(tool: Tool, fields: Mapping[str, Any], judge: object, question: str 
         return
     if question and "pick" in how:
         where, _, key = how["pick"].partition(".")
-        fields = flat({**fields, where: [one for one in fields.get(where) or () if one.get(key) == question]})
+        fields = flatten({**fields, where: [one for one in fields.get(where) or () if one.get(key) == question]})
     values = [path.replace("$answer", question or "") for path in how.get("value", ())]
     value, grade, why, failed = (
         first_of(fields, values) if name == "value" else first_of(fields, how.get(name, ()))
@@ -420,7 +420,7 @@ def question_of(tool: Tool, records: Sequence[FileRow], question: str | None) ->
         return question
     names: Counter[str] = Counter()
     for record in records:
-        fields = flat(record)
+        fields = flatten(record)
         if "pick" in how:
             where, _, key = how["pick"].partition(".")
             parts = (part for one in fields.get(how["at"]) or () for part in one.get(where) or ())
@@ -485,7 +485,7 @@ def _counts(cells: Sequence[object]) -> bool:
     """Return whether the cells of a column number its rows, or are above all grades: ids, amounts, years."""
     numbers = [number_in(cell) for cell in cells]
     rows = [*range(len(numbers) + 1)]
-    return any(number is not None and number > MOST_GRADE for number in numbers) or (
+    return any(number is not None and number > MAX_GRADE for number in numbers) or (
         len(numbers) > 2 and numbers in (rows[:-1], rows[1:])
     )
 
@@ -507,7 +507,7 @@ def column_roles(records: Sequence[FileRow], choices: Mapping[str, str]) -> dict
     return {role: name for role, name in {**guesses, **choices}.items() if name}
 
 
-def suggested(records: Sequence[FileRow]) -> dict[str, str]:
+def suggested_roles(records: Sequence[FileRow]) -> dict[str, str]:
     """Return the columns that look like a source and a claim, by how long their texts are."""
     lengths = {
         name: sum(len(text_of(record.get(name))) for record in records) / len(records)

@@ -29,7 +29,7 @@ AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class _Forget:
+class _ForgetArgs:
     """Options of the command.
 
     Parameters
@@ -50,7 +50,7 @@ class _Forget:
     dry_run: bool = option(False)
 
 
-add_arguments = console.adder(_Forget)
+add_arguments = console.adder(_ForgetArgs)
 
 
 def run(args: argparse.Namespace) -> int:

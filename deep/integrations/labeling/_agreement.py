@@ -15,7 +15,7 @@ from pathlib import Path
 
 from deep import console
 from deep._util.columns import write_rows
-from deep._util.files import check_out, whole_files
+from deep._util.files import atomic_files, check_out
 from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
 from deep.integrations import labeling
@@ -45,7 +45,7 @@ add_arguments = console.adder(_Agreement, "n-boot", "seed", "json", n_boot={"def
 
 def run(args: argparse.Namespace) -> int:
     """Measure, write and report."""
-    console.check_least(args, min_marks=1, n_boot=1, seed=0)
+    console.check_minimum(args, min_marks=1, n_boot=1, seed=0)
     targets = {} if args.filter_ambiguous is None else _targets(args.file, args.filter_ambiguous)
     result = labeling.read_annotations(args.file)
     options = {"min_marks": args.min_marks, "n_boot": args.n_boot, "random_state": args.seed}
@@ -68,7 +68,7 @@ def _targets(file: Path, out: Path) -> dict[str, Path]:
 def _write(annotations: "labeling.Annotations", min_marks: int, targets: Mapping[str, Path]) -> None:
     """Write the rows of ambiguous items apart from the others, both files whole or neither."""
     clear = {item for item in annotations.items if annotations.ambiguity(item, at_least=min_marks) is None}
-    with whole_files(targets) as partial:
+    with atomic_files(targets) as partial:
         for name, path in partial.items():
             with path.open("w", encoding="utf-8", newline="") as file:
                 rows = (row for row in annotations.rows if (row["item_id"].strip() in clear) == (name == "rest"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deep import console
-from deep._util.names import check_name, plain_form
+from deep._util.names import check_name, visible_form
 from deep._util.options import argument, option
 from deep.exceptions import ExitStatus
 from deep.integrations import labeling, serve
@@ -78,8 +78,8 @@ def add_arguments(parser: console.CommandParser) -> None:
 
 def _page(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, which is its way to end."""
-    console.check_least(args, n=1, seed=0)
-    person = None if args.person is None else plain_form(check_name(args.person.strip(), "person"))
+    console.check_minimum(args, n=1, seed=0)
+    person = None if args.person is None else visible_form(check_name(args.person.strip(), "person"))
     options = serve.ServerOptions(port=args.port)
     subject = labeling.read_label_subject(
         args.votes,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deep._util.files import JsonObject
-from deep._util.names import check_name, plain_form, sentence_spans
+from deep._util.names import check_name, sentence_spans, visible_form
 from deep.datasets import Item
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError, needs_extra
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # Items that are laid out at a time: their texts are read, and the log has them.
-AHEAD = 500
+N_LAID_OUT = 500
 
 # Resamples of the intervals of agreement on the page.
 N_BOOT = 500
@@ -68,7 +68,7 @@ class LabelDesk:
     rest: list[Item] = field(default_factory=list)
     problem: str = ""
     _texts: dict[Item, Example] = field(default_factory=dict)
-    _heard: dict[str, int] = field(default_factory=dict)
+    _remarks_told_to: dict[str, int] = field(default_factory=dict)
     _then: float | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -93,11 +93,11 @@ class LabelDesk:
                     self.log.add(LabelEvent("show", *item, person))
             return {
                 "person": person,
-                "item": None if item is None else self._shown(item, person),
-                "last": None if last is None else {"item_id": last[1], **self._said(last, person)},
+                "item": None if item is None else self._texts_to_show(item, person),
+                "last": None if last is None else {"item_id": last[1], **self._answer_of_person(last, person)},
                 "progress": self._progress(person),
                 "expected": self._expected(self.log.book.majority()),
-                "problem": self._untold(person),
+                "problem": self._untold_remarks(person),
             }
 
     def answer(self, person: str, item_id: str, label: int | None, note: str = "") -> JsonObject:
@@ -156,7 +156,7 @@ class LabelDesk:
             if item not in book.revealed.get(person, ()):
                 self._add(LabelEvent("reveal", *item, person))
             example = self._texts[item]
-            people = [{"person": who, **self._said(item, who)} for who in book.labelers(item)]
+            people = [{"person": who, **self._answer_of_person(item, who)} for who in book.labelers(item)]
             texts = {"id": item_id, **_texts_of(example)}
             return {"item": texts | self.subject.judged([item], self._texts)[item], "people": people}
 
@@ -194,7 +194,7 @@ class LabelDesk:
         """Return how many labels there are and where."""
         with self._lock:
             return label_summary(self.log.book, self.files) | {
-                "items": len(self._every()),
+                "items": len(self._all_items()),
                 "dataset": self.subject.target.name,
                 "problem": " ".join([*self._faults(), *dict.fromkeys(self.log.remarks)]),
             }
@@ -203,10 +203,10 @@ class LabelDesk:
         """Return the faults of the log and the tables now."""
         return [fault for fault in (self.log.look(), self.problem) if fault]
 
-    def _untold(self, person: str) -> str:
+    def _untold_remarks(self, person: str) -> str:
         """Return the faults now, and the remarks that this person has not been told yet."""
-        faults, heard = self._faults(), self._heard.get(person, 0)
-        self._heard[person] = len(self.log.remarks)
+        faults, heard = self._faults(), self._remarks_told_to.get(person, 0)
+        self._remarks_told_to[person] = len(self.log.remarks)
         return " ".join([*faults, *self.log.remarks[heard:]])
 
     def _add(self, *events: LabelEvent) -> None:
@@ -222,10 +222,10 @@ class LabelDesk:
     def _expected(self, labels: Mapping[Item, int]) -> dict[str, float]:
         """Return how far P is expected to be off on average: `now` with these labels, `then` with all of the items."""
         if self._then is None:  # the same for as long as the desk is open, and of many items
-            self._then = self.subject.expected_error(self._every())
+            self._then = self.subject.expected_error(self._all_items())
         return {"now": self.subject.expected_error(labels), "then": self._then}
 
-    def _every(self) -> list[Item]:
+    def _all_items(self) -> list[Item]:
         """Return all items to label, those that are not laid out yet last."""
         return [*self.log.book.queue, *self.rest]
 
@@ -233,14 +233,14 @@ class LabelDesk:
         """Return the item that comes next, having laid out more where none is left; nothing more where that fails."""
         item = self._next(person)
         while item is None and self.rest:
-            items = self.rest[:AHEAD]
+            items = self.rest[:N_LAID_OUT]
             texts = self.subject.found_texts(items)
             try:
                 self.log.add(*(LabelEvent("queue", *item) for item in items if item in texts))
             except OSError:
                 break
             self._texts |= texts
-            del self.rest[:AHEAD]
+            del self.rest[:N_LAID_OUT]
             if len(texts) < len(items):
                 self.log.remarks.append(f"{len(items) - len(texts)} of the next items have no text, and are left out.")
             item = self._next(person)
@@ -261,11 +261,11 @@ class LabelDesk:
     def _last(self, person: str) -> Item | None:
         return next(reversed(self.log.book.answers.get(person, {})), None)
 
-    def _said(self, item: Item, person: str) -> JsonObject:
+    def _answer_of_person(self, item: Item, person: str) -> JsonObject:
         answer = self.log.book.answers[person][item]
         return {"label": answer.label, "note": answer.note, "after_reveal": answer.after_reveal}
 
-    def _shown(self, item: Item, person: str) -> JsonObject:
+    def _texts_to_show(self, item: Item, person: str) -> JsonObject:
         """Return the texts of an item, with the places of their sentences as scripts count them."""
         example = self._texts[item]
         return {
@@ -357,7 +357,7 @@ def _plan(subject: LabelSubject, path: Path, sizes: tuple[int, int], book: Answe
             f"others without a label. Got {n}."
         )
     new = subject.propose(more, taken=queue, random_state=random_state) if more > 0 else []
-    now = max(AHEAD, double)
+    now = max(N_LAID_OUT, double)
     people = {item: 2 if at < double else queue.get(item, 1) for at, item in enumerate([*queue, *new[:now]])}
     events = [LabelEvent("queue", *item, people=k) for item, k in people.items() if queue.get(item) != k]
     return events, subject.texts(list(people)), new[now:]  # texts before a word of them is kept
@@ -365,7 +365,7 @@ def _plan(subject: LabelSubject, path: Path, sizes: tuple[int, int], book: Answe
 
 def _person(name: str) -> str:
     """Return the name of a person in one spelling; raise an InputError where it cannot stand on one line."""
-    return plain_form(check_name(name.strip(), "person"))
+    return visible_form(check_name(name.strip(), "person"))
 
 
 def _texts_of(example: Example) -> dict[str, str | None]:
@@ -381,7 +381,7 @@ def _places(text: str) -> list[tuple[int, int]]:
 
 
 # What a page may answer.
-LABELS = {"1": 1, "0": 0, "undecided": -1, "skip": None}
+LABEL_OF_BUTTON = {"1": 1, "0": 0, "undecided": -1, "skip": None}
 
 # Characters of a person's name.
 LONGEST_NAME = 100
@@ -418,10 +418,10 @@ def label_app(desk: LabelDesk, *, person: str | None = None) -> "Starlette":
         "/enough": lambda _: desk.enough(),
     }
     with needs_extra("serve", what="A server"):
-        return make_app(texts, {path: partial(_kept, call) for path, call in calls.items()})
+        return make_app(texts, {path: partial(_answer_or_fault, call) for path, call in calls.items()})
 
 
-def _kept(call: Callable[[JsonObject], JsonObject], body: object) -> JsonObject:
+def _answer_or_fault(call: Callable[[JsonObject], JsonObject], body: object) -> JsonObject:
     """Return the answer of a call; a disk that takes nothing is no bug."""
     if not isinstance(body, dict):
         raise InputError("`body` must be a JSON object. Got another value.")
@@ -449,9 +449,9 @@ def _name(body: JsonObject) -> str:
 
 def _label(body: JsonObject) -> int | None:
     name = _text(body, "label")
-    if name not in LABELS:
-        raise InputError(f"`label` must be one of {', '.join(sorted(LABELS))}. Got {name[:60]!r}.")
-    return LABELS[name]
+    if name not in LABEL_OF_BUTTON:
+        raise InputError(f"`label` must be one of {', '.join(sorted(LABEL_OF_BUTTON))}. Got {name[:60]!r}.")
+    return LABEL_OF_BUTTON[name]
 
 
 def _asset(name: str) -> str:

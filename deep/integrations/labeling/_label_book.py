@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deep._util.columns import read_row, write_rows
-from deep._util.files import JsonObject, remember, whole_file
-from deep._util.names import listed, plain_form
+from deep._util.columns import unescape_row, write_rows
+from deep._util.files import JsonObject, atomic_file, remember_state
+from deep._util.names import listed, visible_form
 from deep.datasets import Item, read_rows
 from deep.evaluate import agreement_measures
 from deep.exceptions import InputError
@@ -171,7 +171,7 @@ def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], lis
     InputError
         The file is not as described.
     """
-    rows = [read_row(row) for _, row in read_rows(path, (), ".csv", param="file", pad=True)]
+    rows = [unescape_row(row) for _, row in read_rows(path, (), ".csv", param="file", pad=True)]
     columns = list(rows[0]) if rows else []
     required = (*key, "label")
     missing = [name for name in required if name not in columns]
@@ -180,7 +180,7 @@ def read_annotation_rows(path: Path, key: Sequence[str]) -> tuple[list[str], lis
         raise InputError(f"`file` must hold rows with the columns {', '.join(required)}. Got {got} in {str(path)!r}.")
     keys: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, start=1):
-        names = tuple(plain_form(row[name]) if name == "annotator" else row[name].strip() for name in key)
+        names = tuple(visible_form(row[name]) if name == "annotator" else row[name].strip() for name in key)
         if not all(names):
             raise InputError(f"`{key[names.index('')]}` must not be empty. Got '' in row {number} of {str(path)!r}.")
         if names in keys:
@@ -217,7 +217,7 @@ def annotations_of(columns: list[str], rows: list[dict[str, str]], source: str) 
     ambiguous: dict[str, Counter[str]] = {}
     for number, row in enumerate(rows, start=1):
         where = f"in row {number} of {source}"
-        item, annotator = row["item_id"].strip(), plain_form(row["annotator"])
+        item, annotator = row["item_id"].strip(), visible_form(row["annotator"])
         marks[item, annotator] = {name: _mark(row, name, where) for name in ("label", *STEPS)}
         kind = row.get("ambiguous", "").strip().lower()
         if kind and kind not in AMBIGUITIES:
@@ -287,8 +287,8 @@ def _table_1(annotations: Annotations, kinds: dict[str, str | None]) -> dict[str
     return {**counts, "total": len(labels), **ambiguous}
 
 
-Deed = Literal["label", "queue", "reveal", "show", "skip", "undo"]
-DEEDS: tuple[Deed, ...] = ("label", "queue", "reveal", "show", "skip", "undo")
+EventKind = Literal["label", "queue", "reveal", "show", "skip", "undo"]
+EVENT_KINDS: tuple[EventKind, ...] = ("label", "queue", "reveal", "show", "skip", "undo")
 
 # The label of an item that a person calls undecidable.
 UNDECIDED = -1
@@ -322,7 +322,7 @@ class LabelEvent:
         How many people are to label an item of the ``queue``.
     """
 
-    do: Deed
+    do: EventKind
     dataset: str
     item_id: str
     person: str = ""
@@ -494,9 +494,9 @@ def free_place(path: Path, ending: str) -> Path:
 LABEL_COLUMNS = ("dataset", "item_id", "label")
 
 # What the name of a table that was kept ends in, and a number where there are several.
-OLD = ".old"
+OLD_ENDING = ".old"
 
-PLAIN = str.maketrans({"\0": "\ufffd", "\r": "\n"})
+CELL_REPLACEMENTS = str.maketrans({"\0": "\ufffd", "\r": "\n"})
 """What stands in a table for characters that would break it."""
 
 LabelCells = Mapping[str, str]
@@ -533,17 +533,17 @@ def keep_other_labels(book: AnswerBook, labels: Path, annotations: Path) -> str:
     by_item = {(*item, str(label)) for item, _, label, _ in book.history}
     by_person = {(*item, who, "" if label < 0 else str(label), _plain(note)) for item, who, label, note in book.history}
     columns = (*LABEL_COLUMNS[:2], "annotator", "label", "note")
-    remarks = [_kept(labels, LABEL_COLUMNS, by_item), _kept(annotations, columns, by_person)]
+    remarks = [_keep_copy(labels, LABEL_COLUMNS, by_item), _keep_copy(annotations, columns, by_person)]
     return " ".join(filter(None, remarks))
 
 
-def _kept(path: Path, columns: Sequence[str], keys: Collection[tuple[str, ...]]) -> str:
-    remember(path)  # so that what is added from now on is not written over
+def _keep_copy(path: Path, columns: Sequence[str], keys: Collection[tuple[str, ...]]) -> str:
+    remember_state(path)  # so that what is added from now on is not written over
     others = [row for row in _rows_of(path, columns) if row not in keys]
     if not others:
         return ""
-    old = free_place(path, OLD)
-    with whole_file(old) as scratch:
+    old = free_place(path, OLD_ENDING)
+    with atomic_file(old) as scratch:
         shutil.copyfile(path, scratch)
         with scratch.open("rb+") as file:
             os.fsync(file.fileno())
@@ -558,10 +558,10 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         try:
             for cells in csv.DictReader(file, restkey="", restval=""):
-                row = read_row({name: cell for name, cell in cells.items() if name})
+                row = unescape_row({name: cell for name, cell in cells.items() if name})
                 result = tuple(row.get(name, "") for name in columns)
                 pairs = zip(columns, result, strict=True)
-                plain = (plain_form(cell) if name == "annotator" else _plain(cell) for name, cell in pairs)
+                plain = (visible_form(cell) if name == "annotator" else _plain(cell) for name, cell in pairs)
                 yield tuple(plain) if any(result) else (path.name, str(cells))
         except csv.Error as error:
             yield path.name, f"no CSV: {error}"
@@ -569,9 +569,9 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 def _plain(text: str) -> str:
     # No table may hold a NUL, which is a character of notes like any other; nor a bare \r, which csv quotes not.
-    return text.translate(PLAIN).encode(errors="replace").decode()
+    return text.translate(CELL_REPLACEMENTS).encode(errors="replace").decode()
 
 
 def _write(out: Path, columns: Sequence[str], rows: Iterable[LabelCells]) -> None:
-    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         write_rows(file, columns, ([_plain(row[name]) for name in columns] for row in rows))

@@ -22,15 +22,15 @@ from pathlib import Path
 from stat import S_ISREG
 
 from deep._util.files import JsonObject, read_bytes
-from deep._util.names import check_name, plain_form
+from deep._util.names import check_name, visible_form
 from deep.exceptions import InputError, needs_extra
-from deep.integrations.labeling._label_book import DEEDS, AnswerBook, LabelEvent, free_place
+from deep.integrations.labeling._label_book import EVENT_KINDS, AnswerBook, LabelEvent, free_place
 
 # What the name of a log ends in.
-ENDING = ".log.sqlite"
+LOG_ENDING = ".log.sqlite"
 
 # What the name of its copy ends in behind that.
-COPY = ".copy"
+COPY_ENDING = ".copy"
 
 SCHEMA = 3
 """The version of the log; 1 and 2 were JSON lines."""
@@ -47,7 +47,7 @@ BUSY_SECONDS = 5
 # Errors that tell of the content of a file; all others tell of the disk, and may pass.
 CONTENT_FAULTS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
 
-TABLE = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT NULL, checksum TEXT PRIMARY KEY)"
+EVENTS_TABLE_SQL = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT NULL, checksum TEXT PRIMARY KEY)"
 
 # By checksum: the number of an event, and its JSON.
 EventRows = dict[str, tuple[int, str]]
@@ -63,8 +63,8 @@ def log_place(path: str | Path) -> Path:
     Where it is a link, its copy stands beside that.
     """
     name = Path(path).name
-    ending = next((end for end in (ENDING, ".jsonl", ".csv") if name.endswith(end)), "")
-    return Path(path).parent.resolve() / (name.removesuffix(ending) + ENDING)
+    ending = next((end for end in (LOG_ENDING, ".jsonl", ".csv") if name.endswith(end)), "")
+    return Path(path).parent.resolve() / (name.removesuffix(ending) + LOG_ENDING)
 
 
 def label_log_files(path: str | Path) -> list[Path]:
@@ -200,13 +200,13 @@ def open_label_log(path: str | Path) -> Iterator[LabelLog]:
     ({('news', 'a'): 1}, "'labels.log.sqlite' is gone")
     """
     path = log_place(path)
-    with _only_one(path):
+    with _log_lock(path):
         rows, taken_over, notes = _merged(path)
         log = LabelLog(path, _book(rows), _rows=rows, _is_new=not notes and len(rows) == taken_over)
         if log.look() and path not in log._states:
             raise OSError(EIO, log.problem)
         if taken_over:
-            lines = path.name.removesuffix(ENDING) + ".jsonl"
+            lines = path.name.removesuffix(LOG_ENDING) + ".jsonl"
             log.told = ". ".join([f"{taken_over} events were taken over from {lines!r}", *notes])
         log.told = " ".join(filter(None, (log.told, *log.remarks)))
         log.remarks.clear()
@@ -344,7 +344,7 @@ def _write_anew(path: Path, rows: EventRows, *, keep: bool) -> Path | None:
         try:
             with closing(sqlite3.connect(scratch, isolation_level=None)) as connection:
                 connection.execute(f"PRAGMA user_version = {SCHEMA}")
-                connection.execute(TABLE)
+                connection.execute(EVENTS_TABLE_SQL)
                 _insert(connection, rows.items())
         except sqlite3.Error as error:
             raise _as_os_error(error) from None
@@ -372,7 +372,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _copy_of(path: Path) -> Path:
-    return path.with_name(path.name + COPY)
+    return path.with_name(path.name + COPY_ENDING)
 
 
 def _signature(path: Path) -> Signature | None:
@@ -407,7 +407,7 @@ def _checksum(number: object, event: object) -> str:
 
 
 def _checked(event: LabelEvent, now: str) -> LabelEvent:
-    event = replace(event, person=plain_form(event.person), time=event.time or now)
+    event = replace(event, person=visible_form(event.person), time=event.time or now)
     if event.do != "queue":
         check_name(event.person, "person")
     if len(event.note) > LONGEST_NOTE:
@@ -422,13 +422,13 @@ def _event_of(values: JsonObject) -> LabelEvent | None:
     except (KeyError, TypeError):
         return None
     texts = (event.dataset, event.item_id, event.person, event.note, event.time)
-    right = event.do in DEEDS and all(isinstance(text, str) for text in texts)
+    right = event.do in EVENT_KINDS and all(isinstance(text, str) for text in texts)
     whole = type(event.people) is type(event.label) is int and event.label in (1, 0, -1)
     return event if right and whole else None
 
 
 @contextmanager
-def _only_one(path: Path) -> Iterator[None]:
+def _log_lock(path: Path) -> Iterator[None]:
     """Hold the lock of a log, which the system gives back however the process ends."""
     with needs_extra("serve", what="Labeling"):
         from filelock import FileLock, Timeout
@@ -461,8 +461,8 @@ OLD_STRAY = b" \t\r\0\xef\xbb\xbf"
 
 def _old_files(log: Path) -> list[Path]:
     """Return the JSON lines of an earlier deep, and their copies."""
-    lines = log.with_name(log.name.removesuffix(ENDING) + ".jsonl")
-    copies = lines.parent.glob(f"{glob.escape(lines.name)}{COPY}*")
+    lines = log.with_name(log.name.removesuffix(LOG_ENDING) + ".jsonl")
+    copies = lines.parent.glob(f"{glob.escape(lines.name)}{COPY_ENDING}*")
     return [file for file in (lines, *sorted(copies, key=lambda file: (len(file.name), file.name))) if file.is_file()]
 
 
@@ -496,7 +496,7 @@ def _old_event(text: bytes) -> tuple[str, LabelEvent | None]:
     if event is None:
         return "", None
     if values.get("schema_version") == 1:
-        return "", replace(event, person=plain_form(event.person))
+        return "", replace(event, person=visible_form(event.person))
     body = {"schema_version": 2, **asdict(event), "before": values.get("before")}
     check = sha256(json.dumps(body)[:-1].encode("ascii")).hexdigest()[:16]
     return check, event if (values.get("schema_version"), values.get("check")) == (2, check) else None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from deep import console, evaluate, model
 from deep._util.columns import write_rows
-from deep._util.files import check_out, whole_file
+from deep._util.files import atomic_file, check_out
 from deep._util.options import option
 from deep.exceptions import ExitStatus
 from deep.integrations import labeling
@@ -38,7 +38,7 @@ class _Proposal:
 
 
 add_arguments = console.adder(
-    *(console.MODEL, "votes", "dataset", "scores", _Proposal, "seed", "json"),
+    *(console.MODEL_ARG, "votes", "dataset", "scores", _Proposal, "seed", "json"),
     votes={"required": True, "help": "votes of one dataset"},
     dataset={"help": "name of the dataset, if the tables have no column dataset"},
 )
@@ -46,7 +46,7 @@ add_arguments = console.adder(
 
 def run(args: argparse.Namespace) -> int:
     """Propose items, write and report."""
-    console.check_least(args, seed=0)
+    console.check_minimum(args, seed=0)
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
     votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(results: console.Results, out: Path) -> None:
     """Write the items with an empty column for their labels."""
-    with whole_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(out) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         # Without P: labels would follow it.
         rows = ([results["dataset"], item["item_id"], ""] for item in results["items"])
         write_rows(file, ["dataset", "item_id", "label"], rows)

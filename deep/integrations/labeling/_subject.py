@@ -223,7 +223,7 @@ class LabelFolder:
     @property
     def log(self) -> Path:
         """Return the log of everything that happened."""
-        return self.labels.with_suffix(_label_log.ENDING)
+        return self.labels.with_suffix(_label_log.LOG_ENDING)
 
     @property
     def annotations(self) -> Path:
@@ -269,7 +269,7 @@ def export_labels(log: str | Path, out: str | Path | None = None) -> JsonObject:
     """
     book, notes = _label_log.read_label_log(log)
     place = _label_log.log_place(log)
-    beside = place.with_name(place.name.removesuffix(_label_log.ENDING) + ".csv")
+    beside = place.with_name(place.name.removesuffix(_label_log.LOG_ENDING) + ".csv")
     files = LabelFolder(beside if out is None else Path(out))
     check_out(files.labels, [".csv"])
     remark = keep_other_labels(book, files.labels, files.annotations)

@@ -22,9 +22,9 @@ import sqlalchemy as sa
 
 import deep
 from deep import console
-from deep._util.files import whole_folder, write_results
+from deep._util.files import atomic_folder, write_results
 from deep._util.options import option
-from deep.datasets import PACKED, file_beside, file_metadata, read_beside, read_votes
+from deep.datasets import PACK_TABLE, file_beside, file_metadata, read_beside, read_votes
 from deep.datasets.benchmarks import BENCHMARKS
 from deep.exceptions import ExitStatus, InputError
 from deep.judges import parse_voter
@@ -32,11 +32,11 @@ from deep.llm import History, read_reply, schema
 from deep.records import VoteMatrix
 
 # Licences under which parts of a text may be passed on; CC-BY-ND forbids them, and no licence allows nothing.
-QUOTABLE = ("Apache-2.0", "CC-BY-4.0", "CC-BY-NC-4.0", "CC0-1.0", "MIT", "MIT-0")
+QUOTABLE_LICENCES = ("Apache-2.0", "CC-BY-4.0", "CC-BY-NC-4.0", "CC0-1.0", "MIT", "MIT-0")
 
 
 @dataclass(frozen=True)
-class _Pack:
+class _PackArgs:
     """Options of the command.
 
     Parameters
@@ -57,7 +57,7 @@ class _Pack:
     ledger: str | None = option(None, "LEDGER")
 
 
-add_arguments = console.adder(_Pack)
+add_arguments = console.adder(_PackArgs)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,11 +79,11 @@ def run(args: argparse.Namespace) -> int:
     if has_replies and args.ledger is None and not Path(ledger).is_file():
         raise InputError(f"`ledger` must be a file. Got none at {ledger!r}. Name the one of these votes by --ledger.")
     forms: dict[str, Counter[str]] = {name: Counter() for name in votes.voter_names}
-    with whole_folder(args.out) as folder:
+    with atomic_folder(args.out) as folder:
         for kind in (None, "judgments", "reasons", "soft"):
             path = args.votes if kind is None else read_beside(args.votes, kind)
             if path is not None:
-                place = folder / PACKED
+                place = folder / PACK_TABLE
                 _copy(path, place if kind is None else file_beside(place, kind), origin, quotable)
         if has_replies:
             with gzip.open(folder / "replies.jsonl.gz", "wt", encoding="utf-8") as file, History(ledger) as history:
@@ -116,7 +116,7 @@ def _licence(dataset: str, examples: Any, own: str | None) -> tuple[str, bool]:
     if not of:
         return own or "not stated", own is not None
     gated = any(file.by_hand and not (file.optional or b.any_file) for b in of for file in b.files)
-    return "; ".join(sorted({b.terms for b in of})), not gated and all(b.licence in QUOTABLE for b in of)
+    return "; ".join(sorted({b.terms for b in of})), not gated and all(b.licence in QUOTABLE_LICENCES for b in of)
 
 
 def _copy(path: Path, out: Path, origin: dict[str, Any], quotable: set[str]) -> None:

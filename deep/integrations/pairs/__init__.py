@@ -32,7 +32,7 @@ from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
 ORDERS = ("ab", "ba")
 # The prompt that asks which of two answers is better.
-BETTER = Path(__file__).with_name("better.toml")
+BETTER_PROMPT = Path(__file__).with_name("better.toml")
 
 # A is better, B is, or neither: of a tie there is no label.
 LABELS: Mapping[str, int | None] = {"a": 1, "1": 1, "b": 0, "0": 0, "": None, "tie": None, "none": None, "nan": None}
@@ -196,7 +196,7 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
         none = np.full(len(votes.votes), ABSTAIN, dtype=np.int8)
         orders = {o: np.column_stack([columns.get(f"{name}__{o}", none) for name in judges]) for o in ORDERS}
         base = votes.with_columns(votes=orders["ab"], voter_names=tuple(judges))
-        return JoinedPairs(base.with_columns(votes=_agreed(orders)), orders)
+        return JoinedPairs(base.with_columns(votes=_agreeing_votes(orders)), orders)
     rows: dict[tuple[str, str], dict[str, int]] = {}
     for i, (dataset, item) in enumerate(zip(votes.datasets, votes.item_ids, strict=True)):
         name, _, order = str(item).rpartition("@")
@@ -210,19 +210,19 @@ def join_orders(votes: VoteMatrix) -> JoinedPairs:
     orders = {}
     for order in ORDERS:
         at = np.array([places.get(order, -1) for places in rows.values()])
-        orders[order] = _turned(np.where(at[:, None] < 0, np.int8(ABSTAIN), votes.votes[at]), order)
+        orders[order] = _votes_turned_round(np.where(at[:, None] < 0, np.int8(ABSTAIN), votes.votes[at]), order)
     first = [next(iter(at.items())) for at in rows.values()]
-    labels = [int(_turned(votes.labels[[i]], order)[0]) for order, i in first]
+    labels = [int(_votes_turned_round(votes.labels[[i]], order)[0]) for order, i in first]
     documents = None if votes.document_ids is None else [votes.document_ids[i] for _, i in first]
     names, ids = zip(*rows, strict=True)
-    return JoinedPairs(VoteMatrix(_agreed(orders), ids, votes.voter_names, names, labels, documents), orders)
+    return JoinedPairs(VoteMatrix(_agreeing_votes(orders), ids, votes.voter_names, names, labels, documents), orders)
 
 
-def _turned(values: npt.NDArray[np.int8], order: str) -> npt.NDArray[np.int8]:
+def _votes_turned_round(values: npt.NDArray[np.int8], order: str) -> npt.NDArray[np.int8]:
     return values if order == "ab" else np.where(values == ABSTAIN, ABSTAIN, 1 - values).astype(np.int8)
 
 
-def _agreed(orders: Mapping[str, Votes]) -> Votes:
+def _agreeing_votes(orders: Mapping[str, Votes]) -> Votes:
     ab, ba = (orders[order] for order in ORDERS)
     return np.where(ab == ba, ab, ABSTAIN).astype(np.int8)
 
@@ -476,7 +476,7 @@ class _Pairs:
 add_arguments = console.adder(_Pairs, "json")
 
 # What `deep score` writes of each pair.
-SCORED = ("dataset", "item_id", "p_consistent")
+SCORE_COLUMNS = ("dataset", "item_id", "p_consistent")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -494,16 +494,16 @@ def run(args: argparse.Namespace) -> int:
         results["held_out"] = result
         lines += _held_out_lines(result)
     if args.rank:
-        rows = [row for _, row in datasets.read_rows(Path(args.rank), SCORED, param="rank")]
-        if not {*SCORED} <= {*rows[0]}:
-            raise InputError(f"`rank` must have the columns {', '.join(SCORED)}. Got {args.rank!r} without one.")
+        rows = [row for _, row in datasets.read_rows(Path(args.rank), SCORE_COLUMNS, param="rank")]
+        if not {*SCORE_COLUMNS} <= {*rows[0]}:
+            raise InputError(f"`rank` must have the columns {', '.join(SCORE_COLUMNS)}. Got {args.rank!r} without one.")
         scores = {(row["dataset"], row["item_id"]): float(row["p_consistent"]) for row in rows if row["p_consistent"]}
         systems = rank_systems(texts, scores)
         results["systems"] = [asdict(row) for row in systems]
         lines += _rank_lines(systems)
     if out is not None:
         metadata = {"schema_version": 1, "voters": {name: {"kind": "pairs"} for name in panel.votes.voter_names}}
-        asking.write_judged(panel.judgments(), panel.votes.voter_names, out, metadata)
+        asking.write_judgments(panel.judgments(), panel.votes.voter_names, out, metadata)
         lines.append(f"votes: {out}")
     console.print_result(results, lines, as_json=args.json)
     return ExitStatus.DONE

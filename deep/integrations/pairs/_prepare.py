@@ -15,10 +15,10 @@ from pathlib import Path
 
 from deep import console
 from deep._util.columns import write_rows
-from deep._util.files import check_out, whole_file
+from deep._util.files import atomic_file, check_out
 from deep._util.options import option
 from deep.exceptions import ExitStatus
-from deep.integrations.pairs import BETTER, ORDERS, both_orders, read_pairs
+from deep.integrations.pairs import BETTER_PROMPT, ORDERS, both_orders, read_pairs
 
 COLUMNS = ("dataset", "example_id", "document_id", "label", "source", "claim")
 
@@ -50,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
     out = check_out(args.out, [".csv"])
     orders = ORDERS if args.orders == "both" else (args.orders,)
     examples = list(both_orders(read_pairs(args.pairs), orders))
-    with whole_file(out) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(out) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         rows = ([getattr(one, name) for name in COLUMNS] for one in examples)
         write_rows(file, COLUMNS, ([cell if cell is not None else "" for cell in row] for row in rows))
     answers = shlex.quote(str(out.with_suffix(".parquet")))
-    ask = f"deep ask {shlex.quote(str(out))} --prompt {shlex.quote(str(BETTER))} --llm NAME --out {answers}"
+    ask = f"deep ask {shlex.quote(str(out))} --prompt {shlex.quote(str(BETTER_PROMPT))} --llm NAME --out {answers}"
     lines = [
         f"{len(examples)} examples: {out}",
         f"next: {ask}",

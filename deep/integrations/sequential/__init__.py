@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from deep import asking, console
 from deep._util.checks import Floats, Mask
-from deep._util.odds import DECISION, expit, logit
+from deep._util.odds import DECISION_P, expit, logit
 from deep.exceptions import ExitStatus, InputError, StoppedError
-from deep.integrations.sequential._policy import STOP as STOP
+from deep.integrations.sequential._policy import STOP_ASKING as STOP_ASKING
 from deep.integrations.sequential._policy import AskingPolicy as AskingPolicy
 from deep.integrations.sequential._policy import Simulation as Simulation
 from deep.judges import LLMJudge
@@ -103,7 +103,7 @@ def _figures(simulation: Simulation, counts: npt.NDArray[np.int64], prices: Pric
         Its rows with label 0 and 1.
     prices : Prices
     """
-    weights, one_by_one = counts.sum(axis=1), simulation.p >= DECISION
+    weights, one_by_one = counts.sum(axis=1), simulation.p >= DECISION_P
     calls, paid = (float(np.average(values, weights=weights)) for values in (simulation.calls, simulation.cost))
     return {
         "asked": calls,
@@ -124,12 +124,12 @@ def _balanced(decisions: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64]) -
     return float(right + np.where(decisions, 0, counts[:, 0]).sum() / counts[:, 0].sum()) / 2
 
 
-AVERAGED = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
+AVERAGED_FIGURES = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
 
 
 def _mean(rows: Sequence[Figures]) -> Figures:
     """Return the mean of some figures over datasets; rows and changed decisions are summed."""
-    by_name = {name: [row[name] for row in rows if row[name] is not None] for name in AVERAGED}
+    by_name = {name: [row[name] for row in rows if row[name] is not None] for name in AVERAGED_FIGURES}
     means = {name: float(np.mean(values)) if values else None for name, values in by_name.items()}
     return {**means, **{name: sum(row[name] for row in rows) for name in ("changed", "n")}}
 
@@ -168,15 +168,15 @@ def _listed(report: Figures) -> str:
 
 
 # Examples whose questions tell what each judge costs.
-PROBED = 100
+N_PROBED_EXAMPLES = 100
 
-PANEL = "panel"
+PANEL_PROGRAM = "panel"
 """The voter of the program that asks for all; its requests bear the names of their judges."""
 
 N_ASKED = ItemColumn("n_asked", "int64", "judges that were asked; judges without an LLM are not counted", 2, high=None)
 
 # How columns differ from those of the same name where the whole panel is asked.
-UNLIKE: dict[str, dict[str, Any]] = {
+CHANGED_COLUMNS: dict[str, dict[str, Any]] = {
     "p_consistent": {"meaning": "P(consistent) from the answers so far"},
     "p_low": {"meaning": "its 90 % interval if all judges were asked, else null"},
     "p_high": {"meaning": "its 90 % interval if all judges were asked, else null"},
@@ -195,7 +195,7 @@ def _columns() -> Iterator[ItemColumn]:
     for name, column in exported_columns().items():
         if name == "n_votes":
             yield N_ASKED
-        yield replace(column, **UNLIKE.get(name, {}))
+        yield replace(column, **CHANGED_COLUMNS.get(name, {}))
 
 
 COLUMNS = columns_by_name(*_columns())
@@ -203,7 +203,7 @@ COLUMNS = columns_by_name(*_columns())
 
 
 @dataclass(frozen=True)
-class _Heard:
+class _ItemSoFar:
     """The facts on one item that columns are made of, named as :class:`deep.model.Scores` has them; no bound is NaN."""
 
     p_consistent: Floats
@@ -339,9 +339,9 @@ class OneByOne:
 
     def _programs(
         self, examples: Iterable[Example], offline: Sequence[dict[int, Judgment]], *, tell: bool = False
-    ) -> Iterator[asking.Entry]:
+    ) -> Iterator[asking.ProgramEntry]:
         for example, heard in zip(examples, offline, strict=True):
-            identity = asking.ProgramId(PANEL, str(example.dataset), example.example_id)
+            identity = asking.ProgramId(PANEL_PROGRAM, str(example.dataset), example.example_id)
             yield identity, "", self._program(example, heard, tell)  # every request names its own model
 
     def _program(
@@ -352,7 +352,7 @@ class OneByOne:
         The requests are those of the whole panel, so that either finds the other's answers.
         """
         judgments = dict(offline)
-        while (column := self.policy.next(_votes(judgments))) != STOP:
+        while (column := self.policy.next(_votes(judgments))) != STOP_ASKING:
             judgments[column] = yield from self.plan.program(self.columns[column], example, tell=tell)
         return judgments
 
@@ -370,11 +370,11 @@ class OneByOne:
     def _score(self, example: Example, by_column: Mapping[int, Judgment]) -> asking.Scored:
         votes = _votes(by_column)
         p, threshold = self.policy.probability(votes), self.model.threshold(self.options.prior)
-        heard = _Heard(
+        heard = _ItemSoFar(
             p_consistent=expit(logit(np.array([p])) + logit(threshold)),
             bounds=self._interval(votes),
             threshold=threshold,
-            decisions=np.array([p >= DECISION]),
+            decisions=np.array([p >= DECISION_P]),
             n_votes=np.array([sum(vote != ABSTAIN for vote in votes.values())]),
             n_asked=np.array([len(by_column) - len(self.prices.free)]),
         )
@@ -398,7 +398,7 @@ def _votes(by_column: Mapping[int, Judgment]) -> dict[int, int]:
 
 def _prices(plan: asking.Plan, columns: Sequence[asking.PlannedVoter], ask: asking.AskOptions) -> Prices:
     """Return the expected cost of each judge, from the examples alone, so that a resumed run asks in the same order."""
-    examples = list(islice(plan.examples, PROBED))
+    examples = list(islice(plan.examples, N_PROBED_EXAMPLES))
     calls, dollars = np.zeros(len(columns)), np.zeros(len(columns))
     llm_columns = [column for column, voter in enumerate(columns) if voter.judge.needs_llm]
     for column in llm_columns:
@@ -446,6 +446,6 @@ def score_one_by_one(
         result = work.run(ask, progress)
     if isinstance(result, str):
         raise StoppedError(result)
-    more = {"training": training, **console.told_of_texts(fitted, options)}
+    more = {"training": training, **console.prior_and_rule_of_texts(fitted, options)}
     console.print_scored(args, result, ITEM_COLUMNS | COLUMNS, more)
     return ExitStatus.DONE

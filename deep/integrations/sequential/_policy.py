@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from deep._util.checks import Floats, check_votes
-from deep._util.odds import DECISION
+from deep._util.odds import DECISION_P
 from deep.exceptions import InputError
 from deep.model import MAX_TABLE_VOTERS
 
-STOP = -1
+STOP_ASKING = -1
 """What a policy says where no further judge is to be asked."""
 
 # The state of a judge that was not asked, beside its possible answers -1, 0 and 1; digit 3 of a state's code.
 UNASKED = 2
 
 # Weight of independent judges in the distribution of patterns, so that no answer is impossible.
-INDEPENDENT = 0.01
+INDEPENDENT_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class AskingPolicy:
     Parameters
     ----------
     next_judge : ndarray of int8, shape (4**k,)
-        Column to ask next, `STOP` where the decision is made.
+        Column to ask next, `STOP_ASKING` where the decision is made.
     p : ndarray of float, shape (4**k,)
         P(consistent): the table's where all have been asked, else its mean over what the others may answer.
     prices : ndarray of float, shape (k,)
@@ -125,7 +125,7 @@ class AskingPolicy:
         mass = _marginals(chance, np.sum)
         p = _marginals(chance * tensor, np.sum) / mass
         if error_cost is None:
-            one_way = (_marginals(tensor, np.min) >= DECISION) | (_marginals(tensor, np.max) < DECISION)
+            one_way = (_marginals(tensor, np.min) >= DECISION_P) | (_marginals(tensor, np.max) < DECISION_P)
             loss_of_stopping = np.where(one_way, 0.0, np.inf)
         else:
             loss_of_stopping = error_cost * np.minimum(p, 1.0 - p)
@@ -152,17 +152,17 @@ class AskingPolicy:
         calls, cost = np.zeros(n, dtype=np.intp), np.zeros(n)
         for _ in range(k):
             judge = self.next_judge[state].astype(np.intp)
-            asking = np.flatnonzero(judge != STOP)
+            asking = np.flatnonzero(judge != STOP_ASKING)
             column = judge[asking]
             calls[asking] += 1
             cost[asking] += self.prices[column]
             state[asking] -= (UNASKED - matrix[asking, column]) * 4 ** (k - 1 - column)
         whole = table[((matrix + 1) * 3 ** np.arange(k - 1, -1, -1)).sum(axis=1)]
         p = self.p[state]
-        return Simulation(calls, cost, p, (p >= DECISION) != (whole >= DECISION))
+        return Simulation(calls, cost, p, (p >= DECISION_P) != (whole >= DECISION_P))
 
     def next(self, heard: dict[int, int]) -> int:
-        """Return the column to ask next, or `STOP`.
+        """Return the column to ask next, or `STOP_ASKING`.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ def _distribution(votes: npt.NDArray[np.int8], weights: Floats) -> Floats:
     for column in votes.T:
         share = np.bincount(column + 1, weights, 3) + weights.sum() * np.array([1e-3, 1e-3, 1e-3])
         independent = np.multiply.outer(independent, share / share.sum())
-    return (1 - INDEPENDENT) * joint + INDEPENDENT * independent
+    return (1 - INDEPENDENT_SHARE) * joint + INDEPENDENT_SHARE * independent
 
 
 def _marginals(values: Floats, reduce: Callable[..., Floats]) -> Floats:
@@ -213,7 +213,7 @@ def _solve(loss_of_stopping: Floats, mass: Floats, price: Floats) -> tuple[npt.N
     k = len(price)
     steps = 4 ** np.arange(k - 1, -1, -1)
     unasked = np.arange(4**k)[:, None] // steps % 4 == UNASKED + 1
-    value, actions = loss_of_stopping.copy(), np.full(4**k, STOP, dtype=np.int8)
+    value, actions = loss_of_stopping.copy(), np.full(4**k, STOP_ASKING, dtype=np.int8)
     for remaining in range(1, k + 1):
         layer = np.flatnonzero(unasked.sum(axis=1) == remaining)
         for judge in range(k):

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deep import __version__, datasets, evaluate, model
-from deep._util.files import LARGEST_MODEL, read_bytes
+from deep._util.files import MAX_MODEL_BYTES, read_bytes
 from deep._util.scales import BINARY, Scale
 from deep.asking import Scored
 from deep.exceptions import DeepError, InputError, needs_extra
 from deep.integrations.serve._checker import (
     AGENTS,
     LONGEST_ID,
-    PAIR,
+    PAIR_SCHEMA,
     Checker,
     CheckOptions,
     JsonReply,
@@ -36,7 +36,7 @@ from deep.integrations.serve._checker import (
     likeness,
     model_answer,
     read_pairs,
-    refused,
+    refusal,
 )
 from deep.integrations.serve._exchange import Message, Receive, Scope, Send, WebError, json_bytes, make_app, read_json
 from deep.model import Model
@@ -188,12 +188,12 @@ class ServedFile:
         except OSError:
             return True
         if marks != self._marks:
-            self._marks, self._same = marks, self._holds()
+            self._marks, self._same = marks, self._holds_served_model()
         return not self._same
 
-    def _holds(self) -> bool:
+    def _holds_served_model(self) -> bool:
         try:
-            result = json.loads(read_bytes(self._path, "model", LARGEST_MODEL))
+            result = json.loads(read_bytes(self._path, "model", MAX_MODEL_BYTES))
         except (InputError, OSError, RecursionError, ValueError):
             return False
         return isinstance(result, dict) and result.get("checksum") == self._checksum
@@ -252,9 +252,9 @@ class Meter:
 JSON = "application/json"
 
 # The header of answers by a model that its file does not hold any more.
-STALE = {"Deep-Model-File": "changed"}
+STALE_HEADER = {"Deep-Model-File": "changed"}
 
-OTHER_FILE = "The model file has changed or is gone. Restart the server to use the new one."
+OTHER_FILE_NOTE = "The model file has changed or is gone. Restart the server to use the new one."
 
 
 def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette":
@@ -281,8 +281,8 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
         from starlette.requests import Request
         from starlette.responses import Response
     meter, setup = Meter(), options or CheckOptions()
-    checker = Checker(model, replace(setup, on_scored=both(meter.scored, setup.on_scored)))
-    door = AgentDoor(model, checker) if checker.options.mcp else None
+    checker = Checker(model, replace(setup, on_scored=call_both(meter.scored, setup.on_scored)))
+    door = McpEndpoint(model, checker) if checker.options.mcp else None
 
     @asynccontextmanager
     async def lifespan(_: "Starlette") -> AsyncIterator[None]:
@@ -304,11 +304,11 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
 
     async def checked(request: Request) -> Response:
         pairs, several = read_pairs(read_json(await request.body()), checker.options)
-        stale = STALE if file is not None and file.changed() else None
-        return Response(await _checked(checker, pairs, several=several), media_type=JSON, headers=stale)
+        stale = STALE_HEADER if file is not None and file.changed() else None
+        return Response(await _answer_body(checker, pairs, several=several), media_type=JSON, headers=stale)
 
     async def describe(_: Request) -> Response:
-        changes = [OTHER_FILE] if file is not None and file.changed() else []
+        changes = [OTHER_FILE_NOTE] if file is not None and file.changed() else []
         return Response(json_bytes({**about, "notes": [*changes, *notes]}), media_type=JSON)
 
     async def openapi(_: Request) -> Response:
@@ -333,12 +333,12 @@ def create_app(model: Model, options: CheckOptions | None = None) -> "Starlette"
     return app
 
 
-def both(first: Callable[[Scored], object], then: Callable[[Scored], object] | None) -> Callable[[Scored], object]:
+def call_both(first: Callable[[Scored], object], then: Callable[[Scored], object] | None) -> Callable[[Scored], object]:
     """Return a function that calls one, and the other if there is one."""
     return first if then is None else lambda one: (first(one), then(one))
 
 
-async def _checked(checker: Checker, pairs: Sequence[tuple[str | None, Example]], *, several: bool) -> bytes:
+async def _answer_body(checker: Checker, pairs: Sequence[tuple[str | None, Example]], *, several: bool) -> bytes:
     """Return the body of the answer to one request.
 
     Raises
@@ -361,10 +361,10 @@ def _named(name: str | None, answer: bytes) -> bytes:
     return b'{"id":' + json_bytes(name) + b"," + answer[1:]
 
 
-VOTE: JsonSchema = {"enum": [1, 0, None]}
+VOTE_SCHEMA: JsonSchema = {"enum": [1, 0, None]}
 
 
-class AgentDoor:
+class McpEndpoint:
     """Answers agents that call tools: check a claim, score votes, the verdict of a dataset.
 
     Parameters
@@ -386,7 +386,7 @@ class AgentDoor:
             from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         self._model, self._checker, self._most = served, checker, checker.options.most_pairs
         self._tools = {
-            "check_claim": (PAIR, self._check),
+            "check_claim": (PAIR_SCHEMA, self._check),
             "score_votes": (self._schema(), self._score),
             "dataset_verdict": (self._schema(), self._verdict),
         }
@@ -423,10 +423,10 @@ class AgentDoor:
         await self._sessions.handle_request(scope, receive_again, send)
 
     def _schema(self) -> JsonSchema:
-        votes = _only({name: _answers(self._model.scales.get(name, BINARY)) for name in self._model.voter_names})
-        item = {"id": {"type": "string", "maxLength": LONGEST_ID}, "votes": votes, "label": VOTE}
-        listed = {"type": "array", "minItems": 1, "maxItems": self._most, "items": _only(item, "votes")}
-        return _only({"items": listed}, "items")
+        votes = _schema_of({name: _answers(self._model.scales.get(name, BINARY)) for name in self._model.voter_names})
+        item = {"id": {"type": "string", "maxLength": LONGEST_ID}, "votes": votes, "label": VOTE_SCHEMA}
+        listed = {"type": "array", "minItems": 1, "maxItems": self._most, "items": _schema_of(item, "votes")}
+        return _schema_of({"items": listed}, "items")
 
     async def _list(self, _: object, __: object) -> Any:
         from mcp_types import ListToolsResult, Tool, ToolAnnotations
@@ -444,7 +444,7 @@ class AgentDoor:
 
         try:
             if params.name not in self._tools:
-                raise refused(f"`name` must be one of {', '.join(self._tools)}. Got another tool.")
+                raise refusal(f"`name` must be one of {', '.join(self._tools)}. Got another tool.")
             result = await self._tools[params.name][1](params.arguments or {})
         except WebError as error:
             result = {"error": {"code": error.code, "message": error.message, **error.more}}
@@ -494,7 +494,7 @@ class AgentDoor:
         """Return the votes of a list of items; a judge that is not named has none."""
         items = arguments.get("items")
         if arguments.keys() != {"items"} or not isinstance(items, list) or not 1 <= len(items) <= self._most:
-            raise refused(f"`items` must be a list of 1 to {self._most:,} objects, and the one argument. Got another.")
+            raise refusal(f"`items` must be a list of 1 to {self._most:,} objects, and the one argument. Got another.")
         names = self._model.voter_names
         scales = [self._model.scales.get(name, BINARY) for name in names]
         rows = [_item(item, names, scales, f" in item {number}") for number, item in enumerate(items)]
@@ -507,14 +507,14 @@ class AgentDoor:
         return VoteMatrix(np.nan_to_num(answers, nan=ABSTAIN).astype(np.int8), ids, names, datasets, labels)
 
 
-def _only(properties: JsonSchema, *required: str) -> JsonSchema:
+def _schema_of(properties: JsonSchema, *required: str) -> JsonSchema:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 def _answers(scale: Scale) -> JsonSchema:
     """Return the schema of a judge's answers: votes, words, or numbers of its scale."""
     if scale.binary or scale.words:
-        return VOTE if scale.binary else {"enum": [*scale.words, None]}
+        return VOTE_SCHEMA if scale.binary else {"enum": [*scale.words, None]}
     low, high = sorted((scale.low, scale.high))
     return {"type": ["number", "null"], "minimum": low, "maximum": high}
 
@@ -522,17 +522,17 @@ def _answers(scale: Scale) -> JsonSchema:
 def _item(item: object, names: tuple[str, ...], scales: Sequence[Scale], where: str) -> list[float]:
     """Return the answers on an item in the judges' order, NaN for none, and its label."""
     if not isinstance(item, dict) or not {"votes"} <= item.keys() <= {"id", "label", "votes"}:
-        raise refused(f"An item must be an object with votes and, if wanted, id and label. Got another{where}.")
+        raise refusal(f"An item must be an object with votes and, if wanted, id and label. Got another{where}.")
     votes, name = item["votes"], item.get("id")
     if not isinstance(votes, dict) or not votes.keys() <= set(names):
-        raise refused(f"`votes` must have keys of the model's judges: {', '.join(names)}. Got another{where}.")
+        raise refusal(f"`votes` must have keys of the model's judges: {', '.join(names)}. Got another{where}.")
     if name is not None and (not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID):
-        raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
+        raise refusal(f"`id` must be text of at most {LONGEST_ID} characters. Got another{where}.")
     label = item.get("label")
     if not (is_vote(label) and all(is_vote(votes.get(j)) for j, s in zip(names, scales, strict=True) if s.binary)):
-        raise refused(f"A vote and a label must be 1, 0 or null. Got another{where}.")
+        raise refusal(f"A vote and a label must be 1, 0 or null. Got another{where}.")
     answers = [np.nan if votes.get(j) is None else s.read(votes[j]) for j, s in zip(names, scales, strict=True)]
     off = [j for j, answer in zip(names, answers, strict=True) if votes.get(j) is not None and np.isnan(answer)]
     if off:
-        raise refused(f"A grade must be on its judge's scale, {scales[names.index(off[0])]}. Got another{where}.")
+        raise refusal(f"A grade must be on its judge's scale, {scales[names.index(off[0])]}. Got another{where}.")
     return [*answers, ABSTAIN if label is None else label]

@@ -15,9 +15,9 @@ import numpy as np
 
 from deep import __version__, asking
 from deep._util.checks import Floats, Votes, check_votes
-from deep._util.files import packaged
+from deep._util.files import read_asset
 from deep._util.options import option
-from deep.asking import AskOptions, Finder, Places, Plan, Scored, TextScorer
+from deep.asking import AskOptions, Finder, PassageFinder, Plan, Scored, TextScorer
 from deep.datasets import Passage
 from deep.exceptions import InputError
 from deep.integrations.serve._exchange import WebError, json_bytes
@@ -33,10 +33,10 @@ def answers_of(plan: Plan, scored: Sequence[Scored]) -> Iterator[bytes]:
     """Yield P, its interval, the decision, each judge's judgment and the cost of each pair as JSON."""
     free = frozenset(column.name for column in plan.offline)
     for one in scored:
-        places = Places(one.example)
+        places = PassageFinder(one.example)
         judges = []
         for name, judgment in one.judgments.items():
-            evidence = asking.located(judgment, places, claim_first=name in plan.claim_first)
+            evidence = asking.locate_evidence(judgment, places, claim_first=name in plan.claim_first)
             # `asdict` takes several times as long.
             passages = [{field: getattr(each, field) for field in Passage.__slots__} for each in evidence]
             judges.append(_judge(name, judgment, passages, free=name in free))
@@ -156,8 +156,8 @@ def _of_column(column: ItemColumn) -> JsonSchema:
     return {**({"anyOf": [kind, {"type": "null"}]} if column.nullable else kind), "description": column.meaning}
 
 
-_CONTRACT = packaged(__package__, "templates/contract.json")
-PAIR: JsonSchema = _CONTRACT["pair"]
+_CONTRACT = read_asset(__package__, "templates/contract.json")
+PAIR_SCHEMA: JsonSchema = _CONTRACT["pair"]
 
 # What agents are told of the server and of each tool.
 AGENTS: JsonSchema = _CONTRACT["agents"]
@@ -200,7 +200,7 @@ WEIGHT_OF_LONG = 200_000
 LONGEST_QUICK_CLAIM = 2_000
 
 # Bytes that an answer takes in memory besides itself.
-OVERHEAD = 256
+ENTRY_OVERHEAD = 256
 
 
 # By the id of a pair, its answer as JSON, and whether the same pair would be answered the same.
@@ -326,14 +326,14 @@ class Checker:
         longest = max(len(pair.claim) for pair in pairs)
         if self._is_quick and weight <= WEIGHT_OF_TURN and longest <= LONGEST_QUICK_CLAIM:
             if not self._waiting:
-                loop.call_soon(self._turn, loop)
+                loop.call_soon(self._score_some, loop)
             future: asyncio.Future[_Bodies] = loop.create_future()
             self._waiting.append((pairs, weight, future))
             return await future
         is_long = self._asking is None and weight > WEIGHT_OF_LONG  # the ledger is read by one thread
-        return await loop.run_in_executor(self._threads[is_long], self._worked_out, pairs)
+        return await loop.run_in_executor(self._threads[is_long], self._compute_answers, pairs)
 
-    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _score_some(self, loop: asyncio.AbstractEventLoop) -> None:
         """Score some of the waiting pairs, and let others have the loop before the rest."""
         batch = [self._waiting.popleft()]
         n, weight = len(batch[0][0]), batch[0][1]
@@ -341,13 +341,13 @@ class Checker:
             batch.append(self._waiting.popleft())
             n, weight = n + len(batch[-1][0]), weight + batch[-1][1]
         if self._waiting:
-            loop.call_soon(self._turn, loop)
+            loop.call_soon(self._score_some, loop)
         self._finish([(pairs, future) for pairs, _, future in batch if not future.cancelled()])
 
     def _finish(self, batch: "Sequence[tuple[Sequence[Example], asyncio.Future[_Bodies]]]") -> None:
         """Answer several requests together, or one by one where that breaks, so that none suffers for another."""
         try:
-            result = self._worked_out([pair for pairs, _ in batch for pair in pairs])
+            result = self._compute_answers([pair for pairs, _ in batch for pair in pairs])
         except Exception as error:
             for entry in batch if len(batch) > 1 else ():
                 self._finish([entry])
@@ -357,7 +357,7 @@ class Checker:
         for _, future in batch:
             future.set_result(result)
 
-    def _worked_out(self, pairs: Sequence[Example]) -> _Bodies:
+    def _compute_answers(self, pairs: Sequence[Example]) -> _Bodies:
         scored = self.scorer.read(list({p.example_id: p for p in pairs}.values()), self._history, tell=False)
         if self.options.on_scored is not None:
             for one in scored:
@@ -379,12 +379,12 @@ class Checker:
     def _keep(self, key: str, body: bytes) -> None:
         """Keep an answer in memory, in place of those that are there longest."""
         most = 0 if self.options.no_text else self.options.cache_bytes
-        if key in self._recent or len(body) + OVERHEAD > most:
+        if key in self._recent or len(body) + ENTRY_OVERHEAD > most:
             return
         self._recent[key] = body
-        self._recent_bytes += len(body) + OVERHEAD
+        self._recent_bytes += len(body) + ENTRY_OVERHEAD
         while self._recent_bytes > most:
-            self._recent_bytes -= len(self._recent.pop(next(iter(self._recent)))) + OVERHEAD
+            self._recent_bytes -= len(self._recent.pop(next(iter(self._recent)))) + ENTRY_OVERHEAD
 
 
 def _portions(pairs: Sequence[Example]) -> Iterator[list[Example]]:
@@ -402,7 +402,7 @@ def _portions(pairs: Sequence[Example]) -> Iterator[list[Example]]:
 
 
 LONGEST_ID = 200
-FIELDS = frozenset({"claim", "id", "question", "source"})
+PAIR_FIELDS = frozenset({"claim", "id", "question", "source"})
 
 
 def read_pairs(value: object, options: CheckOptions) -> tuple[list[tuple[str | None, Example]], bool]:
@@ -431,32 +431,32 @@ def read_pairs(value: object, options: CheckOptions) -> tuple[list[tuple[str | N
     if isinstance(value, dict):
         return [_pair(value, options.dataset, "")], False
     if not isinstance(value, list):
-        raise refused(f"The body must be an object with source and claim, or a list of them. Got {_kind(value)}.")
+        raise refusal(f"The body must be an object with source and claim, or a list of them. Got {_kind(value)}.")
     if not 1 <= len(value) <= options.most_pairs:
-        raise refused(f"The list must have 1 to {options.most_pairs:,} pairs. Got {len(value):,}.")
+        raise refusal(f"The list must have 1 to {options.most_pairs:,} pairs. Got {len(value):,}.")
     return [_pair(each, options.dataset, f" in pair {number}") for number, each in enumerate(value)], True
 
 
 def _pair(value: object, dataset: str, where: str) -> tuple[str | None, Example]:
     if not isinstance(value, dict):
-        raise refused(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
-    if not value.keys() <= FIELDS:
-        raise refused(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
+        raise refusal(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
+    if not value.keys() <= PAIR_FIELDS:
+        raise refusal(f"A pair must have the keys source, claim and, if wanted, id and question. Got another{where}.")
     name, entry = value.get("id"), value.get("question")
     is_empty = isinstance(entry, str) and not entry.strip()  # a field of a form that was left empty
     question = None if entry is None or is_empty else _text(value, "question", where)
     if name is not None and (not isinstance(name, str) or len(name) > LONGEST_ID):
         got = "a longer one" if isinstance(name, str) else _kind(name)
-        raise refused(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
+        raise refusal(f"`id` must be text of at most {LONGEST_ID} characters. Got {got}{where}.")
     return name, served_pair(_text(value, "source", where), _text(value, "claim", where), question, dataset)
 
 
 def _text(pair: dict[str, Any], name: str, where: str) -> str:
     text = pair.get(name)
     if not isinstance(text, str):
-        raise refused(f"`{name}` must be text. Got {_kind(text) if name in pair else 'nothing'}{where}.")
+        raise refusal(f"`{name}` must be text. Got {_kind(text) if name in pair else 'nothing'}{where}.")
     if not text.strip() or "\0" in text:
-        raise refused(f"`{name}` must be text. Got {'a NUL character' if text.strip() else 'a blank one'}{where}.")
+        raise refusal(f"`{name}` must be text. Got {'a NUL character' if text.strip() else 'a blank one'}{where}.")
     return text
 
 
@@ -465,7 +465,7 @@ def is_vote(value: object) -> bool:
     return value is None or (type(value) is int and value in (0, 1))
 
 
-def refused(message: str) -> WebError:
+def refusal(message: str) -> WebError:
     """Return the error of a body that is no pair or list of what is asked for."""
     return WebError(422, "invalid", message)
 
@@ -476,7 +476,7 @@ def _kind(value: object) -> str:
 
 
 # Votes are called unusual where fewer of the training rows are like them.
-UNUSUAL = 0.05
+UNUSUAL_SHARE = 0.05
 
 
 ONLY_LABELS = "The model sees votes, not texts. Only labels show whether it holds for new kinds of text."
@@ -512,14 +512,14 @@ class Likeness:
     @property
     def unusual(self) -> bool:
         """Return whether hardly any training row has as few votes, or votes as split."""
-        return min(self.as_few_votes, self.as_split) < UNUSUAL
+        return min(self.as_few_votes, self.as_split) < UNUSUAL_SHARE
 
     def sentences(self) -> list[str]:
         """Return sentences on it, the most telling one first."""
         says = []
-        if self.as_few_votes < UNUSUAL:
+        if self.as_few_votes < UNUSUAL_SHARE:
             says.append("UNUSUAL: hardly any training row has as few votes.")
-        if self.as_split < UNUSUAL:
+        if self.as_split < UNUSUAL_SHARE:
             says.append("UNUSUAL: judges disagree as much on hardly any training row.")
         rows, datasets = _counted(self.rows, "training row"), _counted(self.datasets, "dataset")
         some, have = f"{self.alike:,}" if self.alike else "None", "has" if self.alike < 2 else "have"

@@ -62,11 +62,11 @@ def error_body(error: WebError) -> bytes:
 CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
 
 
-BROKEN = "The server failed on this request: a bug of deep."
+SERVER_BUG_MESSAGE = "The server failed on this request: a bug of deep."
 
 
 # By the ending of a path; any other is a page.
-TYPES = {".css": "text/css", ".js": "text/javascript"}
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript"}
 
 
 def make_app(
@@ -94,12 +94,12 @@ def make_app(
         elif isinstance(error, DeepError):
             error = WebError(422, "invalid", str(error))
         elif not isinstance(error, WebError):
-            error = WebError(500, "broken", BROKEN)
+            error = WebError(500, "broken", SERVER_BUG_MESSAGE)
         return Response(error_body(error), error.status, error.headers, media_type="application/json")
 
     async def give(request: "Request") -> "Response":
         path = request.scope["path"]
-        return Response(texts[path], media_type=TYPES.get(PurePosixPath(path).suffix, "text/html"))
+        return Response(texts[path], media_type=MEDIA_TYPES.get(PurePosixPath(path).suffix, "text/html"))
 
     async def respond(request: "Request") -> "Response":
         result = await asyncio.to_thread(calls[request.scope["path"]], read_json(await request.body()))
@@ -302,7 +302,7 @@ def read_json(body: bytes) -> object:
         raise _refused(f"The body must be UTF-8. Got byte 0x{body[error.start]:02x} at {error.start}.") from None
     deep = _refused(f"The body must have at most {DEEPEST} nested brackets. Got more.")
     try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once, parse_float=_finite)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique_object, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise _refused(f"The body must be JSON. Got an error at character {error.pos}: {error.msg}.") from None
     except ValueError as error:  # a number of thousands of digits
@@ -329,7 +329,7 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise _refused("The body must have each key once. Got one twice in an object.")

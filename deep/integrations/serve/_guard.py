@@ -21,7 +21,7 @@ from deep._util.files import read_bytes
 from deep._util.options import option
 from deep.exceptions import DeepError, InputError
 from deep.integrations.serve._exchange import (
-    BROKEN,
+    SERVER_BUG_MESSAGE,
     ASGIApp,
     GuardedResponse,
     Receive,
@@ -35,7 +35,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LONGEST_FILE = 1 << 12
 
 # Characters of a token that cannot be guessed by trying.
-FEWEST = 16
+MIN_LENGTH = 16
 
 
 def to_stderr(line: str) -> None:
@@ -68,8 +68,8 @@ class Access:
     """
 
     def __init__(self, token: str | None = None) -> None:
-        if token is not None and (len(token) < FEWEST or not token.isascii() or not token.isprintable()):
-            raise InputError(f"`token` must have at least {FEWEST} printable ASCII characters. Got something else.")
+        if token is not None and (len(token) < MIN_LENGTH or not token.isascii() or not token.isprintable()):
+            raise InputError(f"`token` must have at least {MIN_LENGTH} printable ASCII characters. Got something else.")
         self._token = None if token is None else token.encode()
         self._session = secrets.token_urlsafe(32)
         self.ticket = secrets.token_urlsafe(16)
@@ -133,14 +133,14 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
 
 
 # The paths that need no token and count towards no limit.
-HEALTH = ("/healthz", "/readyz")
+HEALTH_PATHS = ("/healthz", "/readyz")
 
 WILDCARDS = ("", "0.0.0.0", "::")
 ANY_ADDRESS = "*"
-CHANGING = frozenset({"DELETE", "PATCH", "POST", "PUT"})
+CHANGING_METHODS = frozenset({"DELETE", "PATCH", "POST", "PUT"})
 
 # Headers that decide who may ask: of two, a proxy may have looked at the other one.
-ONCE = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
+ONCE_HEADERS = ("authorization", "content-type", "host", "origin", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site")
 
 # Bytes of the bodies that are being received and answered, together.
 MOST_BUFFERED = 1 << 26
@@ -269,7 +269,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
+            await self._run_lifespan(scope, receive, send)
             return
         if scope["type"] != "http":
             return  # no application of deep has web sockets
@@ -280,7 +280,7 @@ class Guard:
             _check_framing(scope, headers)
             _to_origin_form(scope, headers)
             self._check_origin(scope, headers)
-            if scope["path"] in HEALTH:
+            if scope["path"] in HEALTH_PATHS:
                 await self._app(scope, body, answer.send)
             elif not await self._opens_session(scope, answer):
                 self._check_access(scope, headers)
@@ -293,9 +293,9 @@ class Guard:
             await answer.refuse(WebError(503, "ending", "The server was stopped before the answer was ready."))
         except Exception as error:
             self._say(_place_of(error))
-            await answer.refuse(WebError(500, "broken", BROKEN))
+            await answer.refuse(WebError(500, "broken", SERVER_BUG_MESSAGE))
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application start and end; keep the error for which it could not start."""
         try:
             await self._app(scope, receive, send)
@@ -354,11 +354,11 @@ class Guard:
         self._n_requests += 1
         n_bytes = 0
         try:
-            if scope["method"] in CHANGING:
+            if scope["method"] in CHANGING_METHODS:
                 self._check_media_type(headers)
                 n_bytes = self._reserve(headers)
                 if not await body.read(n_bytes):
-                    raise self._too_large()
+                    raise self._too_large_error()
             if not body.gone:
                 await self._app(scope, body, answer.send)
         finally:
@@ -378,13 +378,13 @@ class Guard:
         options, length = self._options, headers.get("content-length", "")
         most = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else options.largest_body
         if most > options.largest_body:
-            raise self._too_large()
+            raise self._too_large_error()
         if self._n_bytes + most > MOST_BUFFERED:
             raise WebError(503, "busy", "Too many bytes are being received.", headers={"retry-after": "1"})
         self._n_bytes += most
         return most
 
-    def _too_large(self) -> WebError:
+    def _too_large_error(self) -> WebError:
         return WebError(413, "too_large", f"The body must have at most {self._options.largest_body:,} bytes. Got more.")
 
 
@@ -399,7 +399,7 @@ def _check_framing(scope: Scope, headers: Mapping[str, str]) -> None:
     if "content-length" in headers and "transfer-encoding" in headers:
         raise WebError(400, "bad_http", "The body must have Content-Length or Transfer-Encoding. Got both.")
     names = [name.decode("latin-1") for name, _ in scope["headers"]]
-    if len(names) > len(headers) and any(names.count(name) > 1 for name in ONCE):
+    if len(names) > len(headers) and any(names.count(name) > 1 for name in ONCE_HEADERS):
         raise WebError(400, "bad_http", "A header that identifies the client must be given once. Got one twice.")
 
 

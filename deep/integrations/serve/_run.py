@@ -24,12 +24,12 @@ from deep.integrations.serve._guard import Guard, ServerOptions, find_token, to_
 if TYPE_CHECKING:
     import uvicorn
 
-STOPPING = ("SIGHUP", "SIGINT", "SIGTERM")
+STOP_SIGNALS = ("SIGHUP", "SIGINT", "SIGTERM")
 # Seconds that a connection may be quiet between two requests.
 KEEP_ALIVE = 5
 
 # Seconds that a server which is told to end still works on answers; containers are killed after ten.
-GRACE = 8
+GRACE_SECONDS = 8
 
 
 def check_free(options: ServerOptions) -> None:
@@ -44,7 +44,7 @@ def check_free(options: ServerOptions) -> None:
     """
     with needs_extra("serve", what="A server"):
         import uvicorn  # noqa: F401
-    with _bound(options):
+    with _bound_socket(options):
         pass
 
 
@@ -53,7 +53,7 @@ def run_server(
 ) -> ExitStatus:
     """Serve an application behind its guard until Ctrl-C, SIGTERM or a lost terminal; what is in flight is finished.
 
-    One line with the address goes to standard output. What takes more than `GRACE` seconds is cut off, as by a second
+    One line with the address goes to standard output. What takes more than `GRACE_SECONDS` is cut off, as by a second
     Ctrl-C at once.
 
     Parameters
@@ -81,7 +81,7 @@ def run_server(
     MissingDependencyError
         ``deep-judges[serve]`` is not installed.
     """
-    with _listening(app, options or ServerOptions(), say) as (server, listener, guard):
+    with _listening_server(app, options or ServerOptions(), say) as (server, listener, guard):
 
         async def begin() -> None:
             sys.stdout.write(f"serving {guard.address(path)} (Ctrl-C ends it)\n")
@@ -119,7 +119,7 @@ def serving(app: ASGIApp, options: ServerOptions | None = None) -> Iterator[str]
     ...     answer.read()
     b'hello'
     """
-    with _listening(app, options or ServerOptions(port=0), to_stderr) as (server, listener, guard):
+    with _listening_server(app, options or ServerOptions(port=0), to_stderr) as (server, listener, guard):
         failures: list[BaseException] = []
         began = threading.Event()
 
@@ -157,7 +157,7 @@ def _run(server: "uvicorn.Server", listener: socket.socket, guard: Guard) -> Non
 
 
 @contextmanager
-def _listening(
+def _listening_server(
     app: ASGIApp, options: ServerOptions, say: Callable[[str], object]
 ) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard]]":
     """Yield a server that is ready to run, its socket, its guard and its address."""
@@ -165,7 +165,7 @@ def _listening(
         import uvicorn
 
         from deep.integrations.serve._protocol import TimedProtocol
-    with _bound(options) as listener:
+    with _bound_socket(options) as listener:
         guard = Guard(app, options, say, listener.getsockname()[1])
         config = uvicorn.Config(
             guard,
@@ -177,7 +177,7 @@ def _listening(
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=GRACE,
+            timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_notify=1 << 26,  # seconds: once, when it has started
         )
         server = uvicorn.Server(config)
@@ -186,7 +186,7 @@ def _listening(
 
 
 @contextmanager
-def _bound(options: ServerOptions) -> Iterator[socket.socket]:
+def _bound_socket(options: ServerOptions) -> Iterator[socket.socket]:
     """Yield a socket that listens at the address of the options.
 
     Raises
@@ -219,7 +219,7 @@ def _stopped_by_signals(server: "uvicorn.Server") -> Iterator[None]:
         server.should_exit = True
 
     before = {}
-    for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):
+    for number in (getattr(signal, name) for name in STOP_SIGNALS if hasattr(signal, name)):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             before[number] = signal.signal(number, stop)
     try:

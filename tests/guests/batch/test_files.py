@@ -301,7 +301,7 @@ def test_judges_without_an_llm_have_no_files(examples, capsys):
 
 def test_staged_judges_go_wave_by_wave(tmp_path, capsys, monkeypatch):
     """An export has what can be asked now; the answers lead to the next one, and in the end to votes."""
-    monkeypatch.setattr(entry_points, "_installed", with_toy)
+    monkeypatch.setattr(entry_points, "_installed_entries", with_toy)
     table = {
         "source": ["cats sat and dogs ran", "birds flew"],
         "claim": ["cats sat and dogs ran", "birds sat and flew"],

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from deep.integrations.batch import LOOK_EVERY, _watched
-from deep.integrations.batch._api import LOOKS
+from deep.integrations.batch import LOOK_EVERY, _report_progress
+from deep.integrations.batch._api import MAX_LOOKS
 from deep.llm import EndpointError
 from tests.fault_server import FaultServer
 from tests.llm.calls import questions, rows, run, states
@@ -63,7 +63,7 @@ def test_a_batch_that_is_listed_late_is_found_at_a_later_look(tmp_path):
 def test_a_batch_that_is_listed_too_late_is_told_twice(tmp_path):
     """Once as it is asked again, and once as it shows up, by the next run."""
     lines = []
-    with FaultServer(script=["late"], unlisted=LOOKS + 1) as server:
+    with FaultServer(script=["late"], unlisted=MAX_LOOKS + 1) as server:
         run(server.url, tmp_path / "l", questions(4), batch=True, started=_heard(lines))
         run(server.url, tmp_path / "l", questions(4), batch=True, started=_heard(lines))
         assert server.copies().total() == 8
@@ -103,5 +103,5 @@ def _heard(lines):
 def test_progress_is_told_now_and_then():
     """At the first request, and at each five hundredth from there."""
     told = []
-    assert len(list(_watched(range(2 * LOOK_EVERY + 1), None, told.append))) == 2 * LOOK_EVERY + 1
+    assert len(list(_report_progress(range(2 * LOOK_EVERY + 1), None, told.append))) == 2 * LOOK_EVERY + 1
     assert len(told) == 3

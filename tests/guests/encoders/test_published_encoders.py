@@ -111,7 +111,7 @@ def test_alignscore_is_its_own_head(folders):
     model.load_state_dict({name: state[f"base_model.{name}"] for name in model.state_dict()})
     judge, result = load_alignscore(folder), []
     for claim in CLAIMS:
-        chunks = [row[0][0] for row in judge._pairs(Example(SOURCE, claim, "1"), judge._cut)]
+        chunks = [row[0][0] for row in judge._pairs(Example(SOURCE, claim, "1"), judge._cut_source)]
         assert len(chunks) > 1
         aligned = []
         for sentence in claim.replace(". ", ".|").split("|"):
@@ -175,7 +175,7 @@ def test_minicheck_classifier_takes_the_best_chunk(tmp_path):
     judge = load_minicheck(folder)
     for claim in CLAIMS[::2]:
         room = 64 - len(tokenizer(f"[SEP]{claim}")["input_ids"])
-        chunks = judge._cut(SOURCE, room)
+        chunks = judge._cut_source(SOURCE, room)
         assert len(chunks) > 1
         p = [
             float(softmax(model(**tokenizer(f"{chunk}[SEP]{claim}", return_tensors="pt")).logits[0])[1])
@@ -216,7 +216,7 @@ def test_lettucedetect_is_the_published_formula(folders, max_tokens):
     result = []
     for claim in CLAIMS:
         n = len(tokenizer(claim, add_special_tokens=False)["input_ids"])
-        (chunks,) = {tuple(part for ((part, _),) in judge._pairs(Example(SOURCE, claim, "1"), judge._cut))}
+        (chunks,) = {tuple(part for ((part, _),) in judge._pairs(Example(SOURCE, claim, "1"), judge._cut_source))}
         assert (len(chunks) > 1) == (max_tokens is not None)
         by_chunk = []
         for chunk in chunks:

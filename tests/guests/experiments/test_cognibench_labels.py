@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from deep.datasets import read_examples
 from deep.exceptions import InputError
 from deep.experiments.cognibench._methods import read_spans
-from deep.experiments.cognibench._turns import accuracy_of, classified, in_split, read_labels, read_turns
+from deep.experiments.cognibench._turns import accuracy_of, classify_sentences, in_split, read_labels, read_turns
 from deep.experiments.tiered import TIERS, AutoLabelJudge
 from deep.judges import run_program
 from tests.deep_commands import cognibench as main
@@ -223,12 +223,12 @@ def test_sizes_are_nested(data_home, tmp_path):
 def test_the_classifier_has_not_seen_the_dialogue(data_home):
     """Types of the release by a classifier of other dialogues: far from chance, and far from those that it learned."""
     turns = read_turns(str(data_home / "cognibench"))[:70]
-    kinds = classified(turns, turns)
+    kinds = classify_sentences(turns, turns)
     assert 0.6 < accuracy_of(kinds, turns) < 0.85
-    strangers = classified([replace(turn, dialogue_id=f"other {turn.dialogue_id}") for turn in turns], turns)
+    strangers = classify_sentences([replace(turn, dialogue_id=f"other {turn.dialogue_id}") for turn in turns], turns)
     assert accuracy_of(strangers, turns) > 0.9, "under another name the very sentences were learned"
     alone = [turn for turn in turns if turn.dialogue_id == turns[0].dialogue_id]
-    assert classified(alone, alone) is None
+    assert classify_sentences(alone, alone) is None
 
 
 def spans_of(tmp_path, content, name="spans.jsonl"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deep._util.files import write_json_lines
 from deep.experiments.probe._probe_measures import (
     EQUIVALENCE,
-    SIMILAR,
+    MIN_SIMILARITY,
     Observed,
     contradict,
     installed_encoder,
@@ -372,8 +372,8 @@ def test_an_encoder_tells_restatements_from_other_claims():
         return (first * second).sum(axis=1)
 
     other = [(claim, text) for (claim, _), text in zip(SAME, OTHER, strict=True)]
-    assert all(cosines(SAME) >= SIMILAR)
-    alike = [pair for pair, cosine in zip(other, cosines(other), strict=True) if cosine >= SIMILAR]
+    assert all(cosines(SAME) >= MIN_SIMILARITY)
+    alike = [pair for pair, cosine in zip(other, cosines(other), strict=True) if cosine >= MIN_SIMILARITY]
     assert len(alike) >= 5
     assert [text for pair in alike if not contradict(*pair) for text in pair[1:]] == [
         "Temperatures are highest in July."

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from deep.exceptions import InputError
 from deep.experiments.printed import PAPERS, import_prompts, load_steps, write_prompts
-from deep.experiments.printed._passages import FoldedText, Print, clean, cut, digest, prints_of
+from deep.experiments.printed._passages import FoldedText, PassagePrint, clean, cut_passage, digest, prints_of
 from deep.prompt_pool import load_pool, load_prompt
 from tests.deep_commands import prompts as main
 
@@ -47,7 +47,7 @@ def take_print(text):
     passage = FoldedText(clean(text))
     breaks = {passage.at(lines.end()): min(len(lines[0]), 2) for lines in re.finditer(r"\n+", passage.text)}
     hyphens = frozenset(passage.at(hyphen.end()) for hyphen in re.finditer(r"(?<=\w)-(?=\w)", passage.text))
-    empty = Print(len(passage.folded), digest(passage.folded, 64), (), breaks, hyphens)
+    empty = PassagePrint(len(passage.folded), digest(passage.folded, 64), (), breaks, hyphens)
     ends = list(accumulate(empty.sizes()))
     windows = tuple(digest(passage.folded[a:b]) for a, b in zip([0, *ends], ends, strict=False))
     return replace(empty, windows=windows)
@@ -287,7 +287,7 @@ def test_a_passage_is_found_in_any_layout(width, seed, furnished):
         at = draw.randrange(1, len(lines))
         lines[at:at] = ["", str(draw.randrange(999)), "A running head that stands on every page", ""]
     text = FoldedText(clean("\n".join([around, "My Prompt", *lines, around])))
-    result = cut(text, take_print(PASSAGE), r"My Prompt", [r"\Z"])
+    result = cut_passage(text, take_print(PASSAGE), r"My Prompt", [r"\Z"])
     assert result is not None
     assert result.verified
     assert result.text == PASSAGE
@@ -302,7 +302,7 @@ def test_any_word_that_is_changed_is_seen(number, width):
     place = [i for i, piece in enumerate(pieces) if not piece.isspace()][number]
     pieces[place] = "zebra" if any(map(str.isalnum, words[number])) else words[number] + "zebra"
     text = FoldedText(clean("\n".join(["My Prompt", *lines_of("".join(pieces), width)])))
-    result = cut(text, take_print(PASSAGE), r"My Prompt", [r"\Z"])
+    result = cut_passage(text, take_print(PASSAGE), r"My Prompt", [r"\Z"])
     assert result is not None
     assert not result.verified
     assert "zebra" in result.differs.replace("- ", "")

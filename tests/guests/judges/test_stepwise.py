@@ -22,7 +22,7 @@ from deep.experiments.stepwise import (
     read_verdict,
 )
 from deep.judges import run_program
-from deep.prompt_pool import SearchableText, around, covered, merge_spans
+from deep.prompt_pool import SearchableText, merge_spans, n_covered, text_around
 from deep.records import Example, Judgment
 from tests.prompt_pool.injections import INJECTIONS
 
@@ -177,7 +177,7 @@ def test_an_excerpt_is_weighed_alone_with_its_surroundings_apart():
     question = evaluation_question(SOURCE, CLAIMS[0], Excerpt("Nobody was hurt.", (25, 41)))
     result = dict(re.findall(r"<(\w+)-\w{8}>\n(.*)\n</", question.messages[-1]["content"]))
     assert result == {"context": SOURCE, "excerpt": "Nobody was hurt.", "claim": CLAIMS[0]}
-    assert around("x" * 30 + " one two three " + "y" * 30, (36, 39), 8) == "one two three"
+    assert text_around("x" * 30 + " one two three " + "y" * 30, (36, 39), 8) == "one two three"
 
 
 def test_direct_asks_once():
@@ -327,7 +327,7 @@ def test_spans_are_merged_and_measured_as_sets_of_characters(some, span):
     merged = merge_spans(some)
     assert set().union(*(range(*each) for each in merged)) == everything
     assert all(a[1] < b[0] for a, b in itertools.pairwise(merged))
-    assert covered(span, some) == len(everything & set(range(*span)))
+    assert n_covered(span, some) == len(everything & set(range(*span)))
 
 
 def test_the_judges_are_registered_with_stable_names():

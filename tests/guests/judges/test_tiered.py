@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep._util.entry_points import JUDGE, find_entry_points
+from deep._util.entry_points import JUDGE_GROUP, find_entry_points
 from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, Contrast, ListJudge, TieredJudge, load_contrasts
@@ -280,7 +280,7 @@ def test_registered_under_every_level():
         assert load_judge(judge.name) == judge
     assert load_judge("tiered") == TieredJudge()
     assert load_judge("listed") == ListJudge()
-    known = {name for name in find_entry_points(JUDGE).usable if name.startswith("tiered")}
+    known = {name for name in find_entry_points(JUDGE_GROUP).usable if name.startswith("tiered")}
     assert known == {"tiered", *(f"tiered:{level}" for level in CRITERIA)}
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from deep.exceptions import InputError
-from deep.integrations.sequential import STOP, AskingPolicy
+from deep.integrations.sequential import STOP_ASKING, AskingPolicy
 from deep.model import pattern_grid
 
 
@@ -84,7 +84,7 @@ def test_next_walks_like_simulate(problem):
     result = policy.simulate(patterns, table)
     for row, calls, p in zip(patterns, result.calls, result.p, strict=True):
         heard = {}
-        while (judge := policy.next(heard)) != STOP:
+        while (judge := policy.next(heard)) != STOP_ASKING:
             heard[judge] = int(row[judge])
         assert len(heard) == calls
         assert policy.probability(heard) == p
@@ -115,7 +115,7 @@ def test_a_dear_judge_is_asked_last():
     assert AskingPolicy.learn(table, patterns, np.ones(32)).next({}) == 0
     dear = AskingPolicy.learn(table, patterns, np.ones(32), prices=[10, 1, 1, 1, 1])
     assert dear.next({}) != 0
-    assert dear.next({1: 1, 2: 1, 3: 1, 4: 1}) == STOP
+    assert dear.next({1: 1, 2: 1, 3: 1, 4: 1}) == STOP_ASKING
 
 
 def test_bad_input():

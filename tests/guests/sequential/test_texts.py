@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep._util.odds import at_prior
+from deep._util.odds import shift_prior
 from deep.asking import load_judge
 from deep.features.lexical import LEXICAL
 from deep.integrations.sequential import AskingPolicy, check_sequential, training_patterns
@@ -375,5 +375,5 @@ def test_a_model_that_labels_corrected_decides_as_they_say(tmp_path):
     assert adapted.correction.intercept != 0
     assert ((check_sequential(adapted) >= 0.5) == adapted.scores_of(grid).decisions).all()
     assert ((table_of(adapted) >= 0.5) != adapted.scores_of(grid).decisions).any()
-    p = at_prior(check_sequential(adapted), adapted.threshold())
+    p = shift_prior(check_sequential(adapted), adapted.threshold())
     np.testing.assert_allclose(p, adapted.score(grid), atol=1e-9)

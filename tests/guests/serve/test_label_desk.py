@@ -391,7 +391,7 @@ def test_two_spellings_of_a_name_are_one_person(subject, tmp_path):
 
 def test_items_are_laid_out_as_people_come_to_them(subject, tmp_path, monkeypatch):
     """All are labeled in the end, also after a new start; the log holds no more than it needs."""
-    monkeypatch.setattr("deep.integrations.labeling._desk.AHEAD", 4)
+    monkeypatch.setattr("deep.integrations.labeling._desk.N_LAID_OUT", 4)
     out = tmp_path / "labels.csv"
     with open_label_desk(subject, out, n=30, double=2) as desk:
         assert (len(desk.log.book.queue), desk.summary()["items"]) == (4, 30)
@@ -410,7 +410,7 @@ def test_items_are_laid_out_as_people_come_to_them(subject, tmp_path, monkeypatc
 
 def test_items_without_texts_further_on_are_left_out(subject, tmp_path, monkeypatch):
     """And that is told; the others come."""
-    monkeypatch.setattr("deep.integrations.labeling._desk.AHEAD", 4)
+    monkeypatch.setattr("deep.integrations.labeling._desk.N_LAID_OUT", 4)
     with open_label_desk(subject, tmp_path / "labels.csv", n=12) as desk:
         result = type(subject).found_texts
         monkeypatch.setattr(type(subject), "found_texts", lambda self, items: result(self, items[:1]))

@@ -123,7 +123,7 @@ def in_doubt(ledger):
 
 def test_an_llm_that_never_answers_does_not_keep_a_server(llm_file, tmp_path, monkeypatch):
     """The client is told, and the ledger keeps what was asked as in doubt: the next server asks it once more."""
-    monkeypatch.setattr("deep.integrations.serve._run.GRACE", 1)
+    monkeypatch.setattr("deep.integrations.serve._run.GRACE_SECONDS", 1)
     model = deep.load(llm_file)
     with FaultServer(script=["hang"]) as server, ThreadPoolExecutor(1) as pool:
         options = options_for(server, tmp_path, timeout=40.0, max_attempts=1)

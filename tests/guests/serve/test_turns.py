@@ -9,7 +9,7 @@ import deep
 from deep.integrations.serve import Checker, CheckOptions
 from deep.integrations.serve._checker import (
     AT_ONCE,
-    OVERHEAD,
+    ENTRY_OVERHEAD,
     WEIGHT_OF_LONG,
     WEIGHT_OF_TURN,
     _portions,
@@ -99,7 +99,7 @@ def test_memory_holds_the_latest_answers(lexical_file, monkeypatch):
     told = []
     pairs = [served_pair("It rained.", f"It rained {number} times.") for number in range(4)]
     checker = Checker(deep.load(lexical_file), CheckOptions(on_scored=told.append))
-    sizes = [len(answer.body) + OVERHEAD for answer in asyncio.run(checker.check(pairs))]
+    sizes = [len(answer.body) + ENTRY_OVERHEAD for answer in asyncio.run(checker.check(pairs))]
     checker.close()
     told.clear()
     checker = Checker(deep.load(lexical_file), CheckOptions(on_scored=told.append, cache_bytes=sum(sizes[1:])))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
-from deep._util.odds import at_prior
+from deep._util.odds import shift_prior
 from deep.calibration import balanced_accuracy
 from deep.exceptions import InputError
 from deep.model import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, Scores, learn_misfit
@@ -28,11 +28,11 @@ def decided(correction, p):
 def test_without_labels_p_stays():
     """Whatever the mean correction of the training datasets, with their whole second moment as uncertainty."""
     correction, _ = Correction.learn(ASKED, PriorEstimate(0.3, 0.2, 0.4), P, np.full(19, -1))
-    assert correction.apply(P) == pytest.approx(at_prior(P, 0.3), abs=1e-12)
+    assert correction.apply(P) == pytest.approx(shift_prior(P, 0.3), abs=1e-12)
     assert decided(correction, P).tolist() == (P > 0.5 + 1e-9).tolist()  # at a share of .3 a tie is not consistent
     assert (correction.n_labels, correction.n_effective) == (0, 0.0)
     low, high = correction.interval(P)
-    expected = ASKED.interval(logit(at_prior(P, 0.3)))
+    expected = ASKED.interval(logit(shift_prior(P, 0.3)))
     assert np.stack([low, high]) == pytest.approx(np.stack(expected))
 
 

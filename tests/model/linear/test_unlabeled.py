@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
-from deep._util.odds import at_prior, expit, logit
+from deep._util.odds import expit, logit, shift_prior
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene
 from deep.exceptions import InputError
@@ -21,7 +21,7 @@ VOTES = hnp.arrays(np.int8, st.tuples(st.integers(2, 30), st.integers(1, 8)), el
 def p_consistent(votes, rows=None, **options):
     """Return P of each row at the estimated prior."""
     result = fit_unlabeled(votes, **options)
-    return at_prior(expit(result.linear.log_odds(votes if rows is None else rows)), result.prior.estimate)
+    return shift_prior(expit(result.linear.log_odds(votes if rows is None else rows)), result.prior.estimate)
 
 
 def accuracy(p, labels):
@@ -69,7 +69,7 @@ def test_any_panel_gives_finite_log_odds_and_a_prior_within_its_interval(name):
     frame = PANELS[name]()
     votes = frame.drop(columns=["dataset", "item_id", "label"]).astype("Int8").fillna(-1).to_numpy(np.int8)
     result = fit_unlabeled(votes)
-    p = at_prior(expit(result.linear.log_odds(votes)), result.prior.estimate)
+    p = shift_prior(expit(result.linear.log_odds(votes)), result.prior.estimate)
     assert ((p > 0) & (p < 1)).all()
     assert 0 <= result.prior.low <= result.prior.estimate <= result.prior.high <= 1
     assert (result.linear.ones >= 0).all()
@@ -130,7 +130,7 @@ def test_exact_copies_of_a_judge_change_nothing(judge):
     votes, _ = world(np.random.default_rng(7), 200, 7)
     five = np.repeat(votes[:, [judge]], 5, axis=1)
     result = fit_unlabeled(np.hstack([votes, five]), voter_names=[*"abcdefg", "h1", "h2", "h3", "h4", "h5"])
-    p = at_prior(expit(result.linear.log_odds(np.hstack([votes, five]))), result.prior.estimate)
+    p = shift_prior(expit(result.linear.log_odds(np.hstack([votes, five]))), result.prior.estimate)
     assert_allclose(p, p_consistent(votes), atol=1e-9)
     assert any("abcdefg"[judge] in text and "vote almost alike: 6 count as 1.0" in text for text in result.warnings)
 
