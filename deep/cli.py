@@ -160,6 +160,7 @@ def _show_warning(texts: set[str], message: Warning | str, category: type[Warnin
 
 
 def _run_words(words: list[str], command: str | None) -> int:
+    """Run the command that the words name; without `command` it is the first of them."""
     if command is None:
         if not words or words[0] in ("-h", "--help"):
             sys.stdout.write(console.fit_to_terminal(help_text()))
@@ -295,6 +296,7 @@ def _refused_judges() -> list[str]:
 
 
 def _load_command(entry: EntryPoint) -> console.Command:
+    """Import another package's command, and raise where it lacks a function or a docstring."""
     command = entry_points.load_entry_point(entry)
     try:
         is_command = all(callable(getattr(command, name, None)) for name in ("add_arguments", "run"))

@@ -277,6 +277,7 @@ def _ternary_votes(
 
 
 def _votes_of_text(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
+    """Return a column of words as votes, -1 where empty, and a mask with True at the cells that are none."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -286,6 +287,7 @@ def _votes_of_text(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
 
 
 def _votes_of_numbers(column: "pa.ChunkedArray") -> tuple[Votes, Mask]:
+    """Return a column of numbers as votes, -1 where empty, and a mask with True at the cells that are none."""
     from pyarrow import types
 
     if types.is_signed_integer(column.type):  # the usual type, and many times faster than by way of floats
@@ -434,6 +436,7 @@ def hash_texts(column: "pa.ChunkedArray") -> Hashes:
 
 
 def _hash_chunk(texts: "pa.LargeStringArray") -> Hashes:
+    """Return the hash of each text of one Arrow array, a word of eight bytes of all texts at a time."""
     import pyarrow as pa
     from pyarrow import compute
 

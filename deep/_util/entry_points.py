@@ -18,12 +18,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from deep.exceptions import DeepError, InputError, printable
 
+# The groups of entry points in which packages, deep among them, name their parts.
 CALIBRATOR_GROUP, ENSEMBLER_GROUP, JUDGE_GROUP = "deep.calibrators", "deep.ensemblers", "deep.judges"
 COMMAND_GROUP, SUBCOMMAND_GROUP, WRITER_GROUP = "deep.commands", "deep.subcommands", "deep.writers"
 # The group of what deep's own guests do behind an option of the core, each by a name that the core knows.
 PART_GROUP = "deep.parts"
 
 DISTRIBUTION = "deep-judges"
+
+# The remedy where deep's own entry points are missing.
 INSTALL_TIP = f"Run: pip install --force-reinstall --no-deps {DISTRIBUTION}, or in a checkout: pip install --editable ."
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9._:-]*")
 

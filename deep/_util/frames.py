@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # One row an item; one row an item and voter; the same by the names that crowd-kit has for them.
 Layout = Literal["crowd-kit", "long", "wide"]
 
+# The columns of a table of votes that are no judges.
 ROLES = ("dataset", "item_id", "label", "document_id", "family", "generator")
 # The code of no vote in votes, and of no label in labels.
 NO_VOTE = -1
@@ -244,6 +245,7 @@ class Source(TablePlace, ABC):
         return InputError(f"`paths` must name files with at least one row. Got none in {self.path}.")
 
     def _check_header(self) -> None:
+        """Raise where a column has no name, a name that cannot be printed, or that of another column."""
         names: set[str] = set()
         for position, name in enumerate(self.columns, start=1):
             if not name:
@@ -323,6 +325,7 @@ def wide_table(votes: FrameVotes) -> "pa.Table":
 
 
 def _long_table(votes: FrameVotes) -> "pa.Table":
+    """Return votes as a long table of Arrow, a row a vote."""
     import pyarrow as pa
 
     n, k = votes.votes.shape
@@ -331,6 +334,7 @@ def _long_table(votes: FrameVotes) -> "pa.Table":
 
 
 def _crowd_table(votes: FrameVotes) -> "pa.Table":
+    """Return votes in the layout of crowd-kit, a row a vote: task, worker, label."""
     import pyarrow as pa
 
     if len(set(votes.datasets)) > 1:

@@ -45,6 +45,7 @@ DATASET_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 # The most votes of a long table as a wide one, those that are missing counted in: a byte each.
 MAX_CELLS = 1 << 29
 
+# The columns by which rows of several files are joined.
 KEYS = ROLES[:2]
 
 # The rows of a table that are in memory at once while it is read.
@@ -196,6 +197,7 @@ class LongSource(FrameSource):
             vote_cells(column, voters == name)
 
     def _check_voters(self, voters: Sequence[str], n_items: int) -> None:
+        """Raise where a judge is named like a column of its own role, or the wide table would be too large."""
         clash = next((name for name in voters if name in ROLES), None)
         if clash is not None:
             raise InputError(

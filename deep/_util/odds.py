@@ -73,6 +73,7 @@ def shift_prior(p: npt.ArrayLike, prior: float) -> npt.NDArray[np.float64]:
 # The pull towards `centre`: invisible beside one row, yet enough for separable data to have an optimum.
 RIDGE_WEIGHT = 1e-6
 
+# More steps than any data have taken; each is halved until the loss falls.
 MAX_NEWTON_STEPS = 100
 MAX_STEP_HALVINGS = 30
 # Newton stops where the next step would lower the loss by less than this share of the loss at the start.

@@ -29,6 +29,7 @@ USUAL_BEST_GRADE = 5
 # The distance beyond its ends that rounding may put a place at.
 EPSILON = 1e-9
 
+# The ways in which a user may write a scale: two numbers or two letters with a sign between them.
 NUMBER_PATTERN = r"([+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)"
 RANGE_PATTERN = re.compile(rf"{NUMBER_PATTERN}(?:-|\.\.|:){NUMBER_PATTERN}", re.IGNORECASE)
 LETTER_RANGE = re.compile("([A-Za-z])-([A-Za-z])")

@@ -41,6 +41,8 @@ AnyFunction = Callable[..., object]
 """A function that judges; see :func:`judge`."""
 
 SOURCE = "source"
+
+# Calls of a function side by side, unless the function says another number.
 DEFAULT_WORKERS = 16
 
 # The name of the thread in which all is asked.
@@ -63,6 +65,8 @@ _TEXT_PARAMETERS = _PARAMETERS_BY_COUNT[3]
 _JUDGMENT_FIELDS = tuple(field.name for field in fields(Judgment))
 _judgment_values = attrgetter(*_JUDGMENT_FIELDS)
 _NUMBER_TYPES = (int, float)
+
+# What a function may return, for the message on anything else.
 _ACCEPTED_ANSWERS = "True or False, None, a number from 0 to 1, (vote, rationale), a mapping with `vote`, or a Judgment"
 
 
@@ -351,6 +355,7 @@ def judge(function: Any = None, /, **options: Any) -> Any:
     return partial(FunctionJudge, **options) if function is None else FunctionJudge(function, **options)
 
 
+# The judgment of a call that has no answer.
 FAILED_JUDGMENT = Judgment(-1, "failed")
 # The name of the endpoint under which the ledger keeps what functions answer.
 FUNCTIONS = "functions"

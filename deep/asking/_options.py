@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 
+# The judgments of an example without a source, and of one that was never asked about.
 NO_SOURCE = Judgment(-1, "no_source")
 NOT_ASKED = Judgment(-1, "not_asked")
 

@@ -25,6 +25,8 @@ JudgeKind = Literal["pool", "prompt", "judge", "lexical", "encoder", "embedding"
 """The options of ``deep ask`` that name judges; in :func:`find_judges`, the part of a name before a colon."""
 
 LEXICAL_PREFIX = "lexical-"
+
+# The name that stands for all lexical checks.
 ALL_JUDGES = "all"
 
 # The names of judges made of a network.
@@ -303,6 +305,7 @@ class Finder:
         return {judge.name: judge for judge in find_judges(self.judges)} if self.judges else {}
 
     def _find(self, voter: Voter, *, is_soft: bool) -> PlannedVoter:
+        """Return the column of a voter of the model; raise where its judge is not here, or of another version."""
         judge = self._own_judges.get(voter.id) or (None if voter.version is None else self._judge(voter, is_soft))
         if judge is None:
             raise InputError(

@@ -325,6 +325,7 @@ class _Run:
             return wait_in_loop(self._ask())
 
     async def _ask(self) -> RunOutcome:
+        """Open the ledger and a client, ask until nothing is open, and return the counts."""
         options, tally = self.options, self.state.tally
         if llm.is_read_only(options.ledger):
             return self._count_found_answers()
@@ -371,6 +372,7 @@ class _Run:
                 self.state.tally.find(request.voter, rows[request.key])
 
     async def _runner(self, caller: "llm.Caller") -> "_ParallelRunners":
+        """Return the runner of the endpoint and those of the functions; raise where requests wait in batches."""
         options, ledger = self.options, caller.ledger
         lanes = [llm.Runner(caller, workers=workers) for workers, _ in self.calls]
         # What waits in a batch would be paid twice if it were asked one by one as well.

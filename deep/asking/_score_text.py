@@ -185,6 +185,7 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
 # The dataset of pairs of texts that come one by one.
 TEXTS = "texts"
 
+# One of each for all scorers that are made without their own.
 DEFAULT_FINDER, DEFAULT_OPTIONS = Finder(), ScoreOptions()
 
 

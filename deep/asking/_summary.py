@@ -197,6 +197,7 @@ def print_estimate(plan: Plan, options: AskOptions | None, *, as_json: bool) -> 
 
 
 def _estimate_lines(estimate: Estimate) -> Iterator[str]:
+    """Yield the estimate as lines for people."""
     output = "no limit" if estimate.output_tokens is None else f"at most {estimate.output_tokens:,}"
     yield f"{estimate.calls:,} calls to make, {estimate.settled:,} answered already"
     if estimate.repairs_at_most:
@@ -397,6 +398,7 @@ def summary(
     }
 
 
+# The ways in which replies are bound to an answer, in words.
 FORM_WORDS = {"schema": "bound by a JSON schema", "vllm": "bound to a choice of lines", "none": "free"}
 
 

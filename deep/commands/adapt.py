@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _adapt_by_moments(fitted: "model.Model", args: argparse.Namespace, out: Path) -> None:
+    """Adapt the model by a file of counts in place of votes, write and report."""
     adapted, n = load_part("adapt-moments")(fitted, args.moments, args.dataset)
     # The rule of the model stays unless another is given.
     adapted = adapted if args.decide is None else adapted.deciding(args.decide)

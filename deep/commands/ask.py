@@ -55,6 +55,7 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _ask(args: argparse.Namespace) -> int:
+    """Ask, read again or only estimate, as the options say, and write the votes."""
     # One ledger either way: read alone with --from-ledger, else written too.
     args.ledger = args.from_ledger or args.ledger
     files = [
@@ -90,6 +91,7 @@ def _ask(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> "asking.Plan":
+    """Return the judges and examples that the options name, as a plan."""
     console.check_draws(args, "samples")
     sampling = console.sampling_of(args, args.examples)
     kinds: dict[asking.JudgeKind, list[str]] = {"pool": args.pool, "prompt": args.prompt, "judge": args.judge}

@@ -178,6 +178,7 @@ def print_scored(
         print_result(results, lines, as_json=args.json)
 
 
+# The word in place of files, where the votes are simulated.
 SIMULATED = "simulated"
 
 NOTICE = (
@@ -287,6 +288,7 @@ def read_fit_data(args: argparse.Namespace) -> tuple[VoteMatrix, str | None, dic
 
 
 def _provenance(args: argparse.Namespace, votes: VoteMatrix) -> dict[str, object]:
+    """Return the account of the votes for the model file: files, versions of voters, failures and licences."""
     licences, reasons = datasets.benchmark_licences(args.votes), datasets.read_reasons(args.votes, votes)
     worst, n = datasets.worst_failures(reasons), len(votes.votes)
     # A rate of failures is known only where every missing vote has its reason.

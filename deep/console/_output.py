@@ -92,6 +92,7 @@ def _line_now_and_then() -> "ProgressCallback":
 Results = Mapping[str, Any]
 """JSON values by key."""
 
+# The entry that every JSON result begins with; its number rises when a key changes its meaning.
 SCHEMA = {"schema_version": 1}
 
 

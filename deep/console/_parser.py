@@ -98,6 +98,7 @@ def add_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", one:
     vars(action)["rare"] = one.rare
 
 
+# The options on how much a command says, with their help.
 LEVELS = {"--quiet": "write only errors to standard error", "--verbose": "also write steps, times and tracebacks there"}
 
 
@@ -422,6 +423,7 @@ def _output_mark(out: Path) -> object:
 
 
 def _lines(command: ParsedCommand, place: Path) -> Iterator[str]:
+    """Yield the lines of the run file of a command."""
     from deep import __version__
 
     yield f"# Written by deep {__version__}. Again: {command.parser.prog} --config {place.name}"

@@ -10,6 +10,7 @@ from importlib import import_module
 from deep.calibration import ALL_CALIBRATORS
 from deep.ensembles import ENSEMBLERS
 
+# The variables by which libraries learn how many threads they may start.
 THREAD_VARIABLES = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 # A name of every package, for deep's own load nothing before one is asked for.

@@ -238,6 +238,7 @@ def _lengths(words: "array[int]") -> Lengths | None:
 # The most findings that are printed one by one; JSON has all.
 MAX_SHOWN = 20
 
+# The state of a file of a benchmark, in words.
 FILE_STATE_WORDS = {
     "absent": "not here",
     "differs": "DIFFERS from the published file",

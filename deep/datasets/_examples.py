@@ -17,6 +17,7 @@ from deep.datasets._rows import ENDINGS, N_PROBED_ROWS, TEXT_ENDINGS, FileRow, L
 from deep.exceptions import InputError, warn
 from deep.records import Example
 
+# The fields of an example by their use: those that it must have, all texts, and all names.
 REQUIRED_FIELDS = ("source", "claim")
 TEXT_FIELDS = (*REQUIRED_FIELDS, "question")
 NAME_FIELDS = ("example_id", "dataset", "document_id")
@@ -194,6 +195,7 @@ class _Rows(Examples):
                 self._example(row, number, line)
 
     def _example(self, row: FileRow, number: int, line: int | None) -> Example:
+        """Return the example in a row; raise where a field is missing or cannot be kept."""
         for field in self.needed:
             if self.columns[field] not in row and not (self.rows_vary and self.columns[field] in self._present):
                 raise self._missing(field, row, number, line)

@@ -255,6 +255,7 @@ def passages_of(
 
 
 def _passages(entry: str, find: Callable[[str], TextPlace | None]) -> Iterator[Passage]:
+    """Yield the passages of one entry of evidence: a checked claim with its excerpts, or a quotation."""
     checked = _checked_claim(entry) if find(entry) is None else None  # a document may hold such a record
     if checked is not None:
         yield Passage(checked["claim"], *_place_of(checked, "claim"), checked.get("state"))
@@ -299,6 +300,7 @@ def _place_of(
     return (None, None, None) if part.get("span") is None else (where, *part["span"])
 
 
+# The columns that name a judgment.
 JUDGMENT_KEY = ("dataset", "item_id", "voter")
 # The rows of judgments, with their texts, that are in memory at once.
 ROWS_AT_ONCE = 1 << 14
@@ -499,6 +501,7 @@ def read_usage(paths: Sequence[str | Path], votes: VoteMatrix) -> dict[str, Vote
 
 
 def _usage(rows: "pd.DataFrame") -> VoterUsage:
+    """Return the sums of one voter's judgments, and the votes of its repeated samples."""
     sampled = rows[rows["samples"].map(len) > 1]
     most = max(map(len, sampled["samples"]), default=0)
     samples = np.full((len(sampled), most), ABSTAIN, dtype=np.int8)

@@ -107,6 +107,7 @@ def _open_tables(paths: Tables, names: Sequence[str]) -> list[Source]:
         return open_all(paths)
 
 
+# The warning on labels that no vote belongs to.
 UNMATCHED_NOTE = "{n:,} labels are of items without votes, and are left out."
 
 

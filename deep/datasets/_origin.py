@@ -284,6 +284,7 @@ def _sources_of_tables(paths: Sequence[str | Path], notes: list[str]) -> Iterato
 
 
 def _benchmark(record: JsonObject, notes: list[str]) -> Iterator[Examples]:
+    """Yield the examples of the benchmark that a table remembers; note why, where they are not here or have changed."""
     name = record["benchmark"]
     try:
         examples = read_examples(name, main_only=record["main_only"], require_source=False)

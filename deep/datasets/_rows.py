@@ -430,6 +430,7 @@ def _lines(text: TextIO, file: _File) -> Iterator[str]:
 
 
 def _read_csv(file: _File, _columns: Collection[str]) -> Iterator[Located]:
+    """Yield the rows of a CSV file; raise where a row has more or fewer cells than the header."""
     try:
         with file.text() as text:
             records = csv_records(_lines(text, file), MAX_LINE, strict=True, param=file.param, path=file)

@@ -516,6 +516,7 @@ def _iter_source(
     score_names: Sequence[str],
     size: int,
 ) -> Iterator[VoteRows]:
+    """Yield the rows of one table with the scores of the files beside it, a piece at a time."""
     check_keys(source)
     own = [name for name in voters if name not in score_names]
     pieces = source.pieces([*KEYS, *{"label"}.intersection(source.columns), *own], size)

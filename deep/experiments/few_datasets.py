@@ -222,6 +222,7 @@ def panels_text(results: Mapping[str, Any]) -> str:
 
 
 def _cell_lines(cell: Row) -> Iterator[str]:
+    """Yield the Markdown table of one panel and number of training datasets."""
     yield (
         f"### {cell['panel']}, {cell['training_datasets']} training datasets "
         f"({cell['draws']} draws of {cell['targets']} held-out datasets)"
@@ -418,6 +419,7 @@ def _errors(row: Row) -> Iterator[tuple[str, float, float, float]]:
             yield n, float(np.mean(numbers)), min(numbers), max(numbers)
 
 
+# The names of the two pictures of the study.
 FEW_DATASETS, FEW_LABELS = "few-datasets", "few-labels"
 
 

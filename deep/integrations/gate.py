@@ -21,6 +21,8 @@ from deep.records import VoteMatrix
 HISTORY_FILE, MAX_RUNS_SHOWN = "history.jsonl", 30
 
 PASSED, FAILED, BROKEN, SKIPPED = "passed", "failed", "error", "skipped"
+
+# The element of JUnit XML for each outcome but a pass.
 JUNIT_TAGS = {FAILED: "failure", BROKEN: "error", SKIPPED: "skipped"}
 
 CHANGED_JUDGE_REMEDY = "its prompt, settings or LLM changed, so P may be wrong. Fit again, or use the judges of the fit"
@@ -229,6 +231,7 @@ def _target(fitted: "model.Model", args: argparse.Namespace, votes: VoteMatrix) 
 
 
 def _run(fitted: "model.Model", votes: VoteMatrix | None, cases: Sequence[GateCase]) -> GateRun:
+    """Return the run of a gate: its tests, the share of consistent items, and the rates of votes."""
     share = None
     if votes is not None and len(votes.dataset_names) == 1 and not fitted.score_names:
         prior = fitted.estimate_prior(votes, allow_mismatch=True)

@@ -183,6 +183,7 @@ class SharedWriter(Writer):
         return result
 
     def _try(self, works: list[Work]) -> object:
+        """Run work, and again where the database undid it or was lost, a bounded number of times."""
         for _ in range(MAX_UNDONE_TRIES):
             try:
                 return self._execute(self._still_due(works))
@@ -206,6 +207,7 @@ class SharedWriter(Writer):
         return [work for work in works if not (self._replaced and _begins(work))]
 
     def _transact(self, works: list[Work]) -> object:
+        """Run work in one transaction of PostgreSQL; what was lost before may be there already."""
         if works and callable(works[0]):
             return super()._transact(works)
         writes = [write for work in works if not callable(work) for write in work]

@@ -35,6 +35,7 @@ CONNECT_SECONDS = 8.0
 # The transport looks at every connection of a pool for every request, so several small pools are quicker than one.
 CONNECTIONS_A_POOL = 8
 
+# Codes of errors that no wait mends: the account is empty.
 _NO_CREDIT = frozenset({"billing_hard_limit_reached", "insufficient_quota"})
 _NO_MODEL = re.compile(
     r"invalid model|unknown model|model\b.{0,200}\b(?:not exist|not found|not available|cannot be found)",
@@ -206,6 +207,7 @@ def call_error(error: Exception, redact: Redactor, request: str = "") -> CallErr
 
 
 def _connection_error(error: Exception, redact: Redactor) -> CallError:
+    """Return the CallError for a request that got no reply at all."""
     cause = error.__cause__ or error
     message = redact.line(f"{type(cause).__name__}: {cause}")
     # First of all: a lack of this machine looks like a server that cannot be reached.
@@ -221,6 +223,7 @@ def _connection_error(error: Exception, redact: Redactor) -> CallError:
     return CallError("dropped", message)
 
 
+# Errors of the system that say that this machine lacks sockets, files or memory.
 _LOCAL_LIMIT_ERRNOS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -298,6 +301,7 @@ def _detail(body: str, levels: int = 3) -> dict[str, object]:
 
 
 def _kind(status: int, detail: Mapping[str, object], message: str, request: str) -> ErrorKind:
+    """Return the kind of an error reply by its status, its code and its words."""
     code = str(detail.get("code") or detail.get("type") or "")
     words = f"{code} {detail.get('type')} {message}"
     if not status:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from deep.judges import Choice
     from deep.llm._messages import Body, Reply
 
+# Failures by whether a later attempt may bring an answer: not by itself, and perhaps.
 _Lasting = Literal["expired", "no_model", "raised", "redirected", "rejected", "too_long"]
 _Passing = Literal["broken", "dropped", "rate_limited", "server_error", "timeout", "unreachable"]
 # Why a request has no answer. A reply that holds no verdict is an answer, and no failure.

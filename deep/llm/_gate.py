@@ -141,6 +141,7 @@ class ConcurrencyLimit:
                 self._leave(flight)
 
     async def _turn(self) -> None:
+        """Wait until fewer requests are in flight than may be."""
         while len(self._flights) >= self.current:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)

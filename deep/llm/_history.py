@@ -289,6 +289,7 @@ class History:
         return [rows[key] for key in sorted(rows)]
 
     def _counts(self) -> Sequence[RowMapping]:
+        """Return the requests and dollars by endpoint, voter, dataset and outcome."""
         item, request, attempt = schema.items.c, schema.requests.c, schema.attempts.c
         # An attempt in flight has no outcome, and NULL is neither equal nor unequal to anything.
         unpriced = case((attempt.outcome.is_distinct_from("answered"), 0), (attempt.cost.is_(None), 1), else_=0)
@@ -311,6 +312,7 @@ class History:
         return self.select(query)
 
     def _seconds(self) -> dict[tuple[str, str, str], "array[float]"]:
+        """Return the seconds of all answers by endpoint, voter and dataset."""
         item, attempt = schema.items.c, schema.attempts.c
         query = (
             select(item.endpoint, item.voter, item.dataset, attempt.seconds)

@@ -32,6 +32,7 @@ _COLUMNS = ("key", "state", "owner", "attempts", "failure", "message", "vote", "
 # Its multiples, cut to their fractions, lie far from each other: where the runs begin to choose.
 GOLDEN_RATIO = 0.6180339887498949
 
+# Rows of requests by their keys.
 _ByKey = Mapping[str, RequestRow]
 
 
@@ -400,6 +401,7 @@ class Ledger:
     def _sort(
         self, items: Sequence[tuple[str, Request]], rows: _ByKey, own_before: Collection[str], texts: Mapping[str, str]
     ) -> Lease:
+        """Return the requests of a lease by who is to ask them: this run, another one, or nobody."""
         lease, request_of = Lease(), dict(items)
         for key, request in items:
             row = rows[key]
@@ -484,6 +486,8 @@ class Ledger:
         return self._writer.write([Write(schema.attempts, "insert", row)])
 
     def _end(self, job: Job, attempt: AttemptRow, request: RequestRow, quirks: Iterable[Quirk]) -> WriteFuture:
+        """Write down how an attempt and its request ended."""
+
         # A run whose ledger was moved away goes on in a copy that may lack these rows.
         def whole_attempt() -> AttemptRow:
             return AttemptRow(key=job.key, number=job.number, run=self.run, started=time.time())

@@ -25,6 +25,7 @@ from deep.llm._messages import Body, json_text
 # The environment variable that names a file of further rows.
 ENV_VAR = "DEEP_PROVIDERS"
 
+# The fields of a request that are not sent to a provider which lacks a feature.
 _BY_LACK = {"schema": ("response_format",), "logprobs": ("logprobs", "top_logprobs"), "n": (), "batches": ()}
 _NAME = re.compile(r"\{(\w+)\}")
 

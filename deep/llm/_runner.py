@@ -161,6 +161,7 @@ class Caller(Session):
                     self._breaker.give_up(result.error, may_pass=may_pass, at_once=self.terms.concurrency.current)
 
     async def _ask(self, job: Job) -> AttemptState:
+        """Attempt a request until it is settled, or the run stops."""
         attempt = 1
         trial_quirks: Sequence[Quirk] = ()
         while True:
@@ -502,6 +503,7 @@ class Runner:
             self._queue.put_nowait((LEADER, next(self._order), leader, followers))
 
     async def _work(self) -> None:
+        """Ask one job after the other from the queue; those of its group follow the first."""
         while not self._halt.is_set():
             rank, _, job, followers = await self._queue.get()
             if rank == LEADER:

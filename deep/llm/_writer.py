@@ -120,6 +120,7 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
+        """Commit what waits, group by group, until the writer is closed; the thread of a writer runs it."""
         stop, due, wait = False, None, 0.0  # what the first commit wrote is moved into the file at once
         while not stop:
             group, stop = self._gather(due)
@@ -156,6 +157,7 @@ class Writer:
         return group, True
 
     def _commit(self, part: list[PendingWork]) -> None:
+        """Commit one part of a group, and report it to those who wait."""
         result: object = None
         error: Exception | None = self._error
         flushed = callable(part[0].work) and part[0].on_disk  # by the transaction itself: there is one now and then
@@ -253,6 +255,7 @@ class Writer:
         return True
 
     def _transact(self, works: list[Work]) -> object:
+        """Run work in one transaction of SQLite."""
         if works and callable(work := works[0]):
             with self._connection.begin():
                 return work(self._connection)

@@ -241,6 +241,7 @@ def write_all(connection: sa.Connection, writes: Iterable[Write]) -> None:
 
 @cache
 def _statement(table: sa.Table, how: How, columns: tuple[str, ...], dialect_name: str) -> str:
+    """Return the SQL of one way to write rows of a table."""
     dialect, insert = _DIALECTS[dialect_name]
     primary = list(table.primary_key)
     others = [name for name in columns if not table.c[name].primary_key]

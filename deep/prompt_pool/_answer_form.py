@@ -114,6 +114,7 @@ def _sides(token: str, labels: Mapping[str, int]) -> set[int]:
     return {polarity for label, polarity in spelled if label.startswith(start) or start.startswith(label)}
 
 
+# Finish reasons of several servers: the reply met its length limit, or was withheld.
 CUT_OFF_REASONS = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens", "model_length"})
 WITHHELD_REASONS = frozenset({"blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety"})
 

@@ -24,6 +24,8 @@ Span = tuple[int, int]
 _QUOTES = frozenset("'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u00ab\u00bb\u2039\u203a")
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 _MARKUP = frozenset("*_#")
+
+# Characters that a quotation may have more or fewer of at either end.
 _EDGE_CHARACTERS = " '.,;:"
 
 
@@ -179,6 +181,7 @@ _FILLERS = "\u115f\u1160"
 # The name of a letter that is a Latin one in another dress: a small capital, turned, struck, in a black square.
 _LATIN = re.compile(r"(?:LATIN|NEGATIVE|REGIONAL)\b.* ([A-Z])(?: WITH .*)?")
 
+# An l counts as an i, since it looks like a capital one.
 _LOOKALIKE_LETTERS = str.maketrans("l", "i")
 _FIGURE = re.compile(r"(?<=[^\W\d_])[013457]+|[013457]+(?=[^\W\d_])")
 _FIGURES = str.maketrans("013457", "oieast")

@@ -325,6 +325,7 @@ class FewShot:
         return tuple(sorted(shots, key=_rank))
 
     def _of_label(self, label: int, example: Example) -> list[Example]:
+        """Return up to half of the shots: examples of one label that share nothing with the one asked about."""
         shots: list[Example] = []
         family, claim = self.family_of(str(example.dataset)), _folded(example.claim)
         for shot in self._ranked:

@@ -215,6 +215,8 @@ def _load(path: Path) -> Prompt:
 
 
 _TEXTS = ("system", "user")
+
+# The header and the title of the table of prompts that are to err in their own way.
 _AIM_HEADER = ("ID", "STRICTNESS", "TPR", "TNR", "ERROR THAT IT IS NOT TO SHARE")
 _AIMS_TITLE = "\ndesigned for different errors; rates beside deep-strict-steps"
 

@@ -36,6 +36,7 @@ _NOT_HASHED = ("family", "follows", "threshold_reason", "unshared_error", *PURPO
 # Fields that came later, hashed only where they are set: a prompt from before keeps its columns and its answers.
 _HASHED_IF_SET = ("answer_first", "coded", "fenced", "listed", "parts", "scale_words", "verdict_words", "windows")
 
+# The place of labeled examples in a user message, and the sentences around them.
 _EXAMPLES_PLACE = "{{examples}}\n\n"
 _QUESTION = "No more cases. What you are asked about follows.\n\n"
 _EXAMPLES = "Some cases that people have decided, to show what the answers mean. They are not what you are asked about."
@@ -411,6 +412,8 @@ REQUIRED = {one.name for one in fields(Prompt) if one.default is one.default_fac
 
 _PART = re.compile(r"[a-z][a-z_]{0,39}")
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+
+# Fields of a request that the call layer sets, so that no prompt file may.
 _OWN_FIELDS = ("messages", "model", "n", "response_format", "stream", "logprobs", "top_logprobs")
 
 
@@ -425,6 +428,7 @@ def find_problems(values: Mapping[str, Any]) -> list[str]:
 
 
 def _shape(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each field that is unknown, missing or of the wrong type."""
     for name in values.keys() - FIELDS.keys():
         yield f"`{name}` must be one of {', '.join(sorted(FIELDS))}. Got an unknown field. Remove it."
     for name, types in FIELDS.items():
@@ -452,6 +456,7 @@ def _names(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _placeholders(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each placeholder that is missing, stands twice or in the wrong message."""
     in_system = PLACEHOLDER.findall(values.get("system", ""))
     in_user = PLACEHOLDER.findall(values["user"])
     for name in ("source", "claim"):
@@ -484,6 +489,7 @@ def _order(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _labels(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each fault of the labels of a verdict."""
     words = values.get("verdict_words", {})
     labels = {**values.get("labels", {}), **words}
     if values.get("kind", "verdict") == "score":
@@ -515,6 +521,7 @@ def first_labels(labels: Mapping[str, int]) -> list[str]:
 
 
 def _scale(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each fault of the scale of a score and its threshold."""
     scale, threshold = values.get("scale"), values.get("threshold", 0.5)
     if (scale is not None) != (values.get("kind", "verdict") == "score"):
         yield f"`scale` must be given exactly where `kind` is score, as [lowest, highest]. Got {scale!r}."
@@ -551,6 +558,7 @@ def _ends(scale: Any) -> Any:
 
 
 def _parameters(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each parameter of the request that a prompt may not set, or not to this value."""
     parameters = values.get("parameters", {})
     for name in sorted(parameters.keys() & set(_OWN_FIELDS)):
         yield f"`parameters` must leave out {', '.join(sorted(_OWN_FIELDS))}, which the call layer sets. Got {name!r}."

@@ -500,6 +500,7 @@ class PromptJudge(LLMJudge):
         return pool_judgments(judgments)
 
     def _question(self, example: Example, shots: Sequence[Example]) -> VoteQuestion:
+        """Return the question of one sample about an example."""
         # The schema of a coded prompt is that of its example.
         schema = self.prompt.schema(example.source, example.claim, example.question) if self.prompt.coded else None
         form = {} if schema is None else {"response_format": reply_schema(self.prompt.kind, schema)}

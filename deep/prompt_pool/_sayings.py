@@ -47,6 +47,7 @@ def read_label(value: str, labels: Mapping[str, float]) -> float | None:
     return next((polarity for label, polarity in labels.items() if normalise_label(label) == plain), None)
 
 
+# The words and patterns of `words.toml` in several languages, as tables.
 _LEXICON = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 _AROUND = _LEXICON["around"]
 _UNITS, _TENS = (_LEXICON["numbers"][name].split() for name in ("units", "tens"))
@@ -193,6 +194,8 @@ MAX_CUES = 25
 END_CHARS = 1500
 
 STOP_TOKEN = pattern("stop_token")
+
+# The patterns of `words.toml` by which a reply gives a score: each is named ``given_NAME`` there.
 _GIVEN_PATTERNS = ("unit", "name", "verb", "line", "mark", "alone", "stars", "fits", "of")
 
 

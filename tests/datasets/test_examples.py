@@ -249,7 +249,7 @@ def test_what_is_no_file_of_examples_is_refused(tmp_path):
 )
 def test_what_would_fill_the_memory_is_refused_before_it_does(tmp_path, monkeypatch, name, content, complaint):
     """Of a line no more than the limit is ever read; a cell over many lines, blank lines and values are limited too."""
-    for limit in ("LONGEST", "MOST_BLANK", "MOST_VALUES"):
+    for limit in ("MAX_LINE", "MOST_BLANK", "MOST_VALUES"):
         monkeypatch.setattr(rows_module, limit, 1000)
     (tmp_path / name).write_bytes(content)
     limit = csv.field_size_limit()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deep.integrations.encoders import EncoderJudge
 
 
+# Whether a sentence is hallucinated, by the vote on it: 1 says that it is supported.
 VERDICT_OF_VOTE = {1: False, 0: True, -1: None}
 
 

@@ -356,6 +356,7 @@ def complete(turns: Sequence[Turn], level: str) -> Iterator[tuple[Turn, list[str
             yield turn, [s.text for s, is_bad in zip(turn.sentences, bad, strict=True) if is_bad]
 
 
+# Parts of the dialogues, each of which is classified by what the others teach.
 N_FOLDS = 5
 
 

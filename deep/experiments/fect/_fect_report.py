@@ -158,6 +158,7 @@ METRICS = ("f1", "precision", "recall")
 
 JUDGE_KEYS = ["model", "prompt"]
 
+# The level of the t-intervals, as in the paper.
 CONFIDENCE = 0.95
 
 # Share of verdicts that must be votes for a judge's figures to be compared with those of others.

@@ -40,6 +40,7 @@ LLM_SOLUTIONS = {
     "yes-no-steps": "ChatGPT-COT",
 }
 
+# The ending and the beginning of names of prompts, which Table 3 says in words.
 DOCUMENT_FIRST, PRINTED = "-doc-first", "deep-printed-"
 
 TABLES = {

@@ -22,6 +22,7 @@ from deep.experiments.printed._passages import CutPassage, FoldedText, clean, cu
 
 Differences = Sequence[tuple[str, str]]
 
+# Fields of a prompt file that are taken over as the table of passages has them.
 _COPIED_FIELDS = ("reasons_first", "scale", "threshold", "threshold_reason")
 
 

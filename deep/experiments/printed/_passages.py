@@ -70,6 +70,7 @@ class FoldedText:
 
     @cached_property
     def _pairs(self) -> list[tuple[str, int]]:
+        """Return each letter and digit, folded, with its place in the text; a blank to be filled in is one sign."""
         blanks = {blank.start(): blank.end() for blank in _BLANK.finditer(self.text)}
         pairs: list[tuple[str, int]] = []
         place = 0

@@ -135,6 +135,7 @@ async def _session(plan: Plan, options: AskOptions) -> AsyncIterator[tuple[llm.C
 async def _export(
     plan: Plan, options: AskOptions, folder: Path, limits: tuple[int, int], progress: ProgressCallback | None
 ) -> Account:
+    """Write the batch files, and return the counts."""
     async with _session(plan, options) as (caller, client, tally, replay):
         give_up = "exported" in options.retry_failed
         released = await caller.ledger.call(llm.release_exports, plan.endpoint) if give_up else 0
@@ -159,6 +160,7 @@ async def _export(
 async def _import(
     plan: Plan, options: AskOptions, folder: Path, progress: ProgressCallback | None
 ) -> tuple[Account, llm.Tally]:
+    """Enter the results in the files, and return the counts and the tally."""
     async with _session(plan, options) as (caller, client, tally, replay):
         with FileResults(folder, client.redact) as results:
             session = caller.ledger, client, read_answer, caller.terms, caller.gate, tally

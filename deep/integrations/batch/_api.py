@@ -377,6 +377,7 @@ class BatchRunner(BatchSession):
         return None
 
     async def _collect(self, batch: Batch, state: "RemoteBatch", requests: Iterable[Request], *, last: bool) -> None:
+        """Enter the results of a batch that has ended; raise where the endpoint refused it."""
         if state.status == "failed" and not state.output_file_id:
             await self.ledger.call(release_batch, batch_id=batch.id, run=self.ledger.run)
             errors = getattr(state.errors, "data", None)

@@ -274,6 +274,7 @@ class FileResults:
         self.files += self.lines > before
 
     def _places(self, number: int) -> Iterator[ResultLine]:
+        """Yield the key, the attempt, the digest and the place of each result of a file; count broken lines."""
         for start, raw in placed_lines(self._file(number)):
             line = read_line(raw.decode("utf-8-sig", errors="replace"))
             if line is not None and "body" in line and "url" in line:

@@ -77,6 +77,7 @@ def _check_folder(folder: Path, origin: str) -> Path:
 
 
 def _fetch(hub_id: str, revision: str | None) -> Path:
+    """Download a model's configuration and weights from the hub, safetensors first."""
     lacking = [name for name in ("torch", "transformers") if find_spec(name) is None]
     if lacking:  # nothing is fetched in vain
         raise _missing(f"No module named {lacking[0]!r}")
@@ -113,6 +114,7 @@ def fingerprint(folder: Path, weights: Sequence[Path] = ()) -> str:
     return digest.hexdigest()
 
 
+# Tokens that a model can read whose files do not say how many.
 _USUAL_LIMIT = 512
 NetworkKind = Literal["classifier", "embedding", "generator", "tagger"]
 
@@ -304,6 +306,7 @@ def _check_kind(config: "PretrainedConfig", kind: NetworkKind, origin: str) -> N
 
 
 def _weights(folder: Path, kind: NetworkKind, origin: str) -> "PreTrainedModel":
+    """Return the model of a folder; raise where weights are missing, which would be drawn at random."""
     import torch
     import transformers
 

@@ -169,6 +169,7 @@ def read_foreign(paths: Sequence[str | Path], options: ForeignOptions | None = N
 
 
 def _read(paths: Sequence[str | Path], options: ForeignOptions) -> Foreign:
+    """Return the contents of files of other tools; further people's files add to the items of the first."""
     files = [_open(Path(path)) for path in paths]
     names = _datasets(files, options)
     items = list[ForeignItem]()

@@ -276,6 +276,7 @@ class LabelDesk:
         }
 
     def _progress(self, person: str) -> JsonObject:
+        """Return how far the labeling has come, by this person and by all."""
         book = self.log.book
         own = book.answers.get(person, {})
         labeled = [item for item, answer in own.items() if answer.label is not None]

@@ -47,6 +47,7 @@ BUSY_SECONDS = 5
 # Errors that tell of the content of a file; all others tell of the disk, and may pass.
 CONTENT_FAULTS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
 
+# The one table of a log; a row is written once and never changed.
 EVENTS_TABLE_SQL = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT NULL, checksum TEXT PRIMARY KEY)"
 
 # By checksum: the number of an event, and its JSON.

@@ -30,6 +30,7 @@ from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
 from deep.records import ABSTAIN, Example, Judgment, VoteMatrix
 
+# The orders in which two answers are shown to a judge.
 ORDERS = ("ab", "ba")
 # The prompt that asks which of two answers is better.
 BETTER_PROMPT = Path(__file__).with_name("better.toml")

@@ -254,6 +254,7 @@ JSON = "application/json"
 # The header of answers by a model that its file does not hold any more.
 STALE_HEADER = {"Deep-Model-File": "changed"}
 
+# The note in the description of the model once its file is another.
 OTHER_FILE_NOTE = "The model file has changed or is gone. Restart the server to use the new one."
 
 

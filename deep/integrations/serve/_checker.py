@@ -438,6 +438,7 @@ def read_pairs(value: object, options: CheckOptions) -> tuple[list[tuple[str | N
 
 
 def _pair(value: object, dataset: str, where: str) -> tuple[str | None, Example]:
+    """Return the id and the example of one pair of a body; refuse what is none."""
     if not isinstance(value, dict):
         raise refusal(f"A pair must be an object with source and claim. Got {_kind(value)}{where}.")
     if not value.keys() <= PAIR_FIELDS:

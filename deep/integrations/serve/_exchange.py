@@ -62,6 +62,7 @@ def error_body(error: WebError) -> bytes:
 CODES = {404: "not_found", 405: "method_not_allowed", 422: "invalid"}
 
 
+# The message of every error that is none of the client's.
 SERVER_BUG_MESSAGE = "The server failed on this request: a bug of deep."
 
 

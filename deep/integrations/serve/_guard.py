@@ -348,6 +348,7 @@ class Guard:
     async def _pass_on(
         self, scope: Scope, headers: Mapping[str, str], body: RequestBody, answer: GuardedResponse
     ) -> None:
+        """Give a request to the application once its body is whole; refuse it where too many are in hand."""
         options = self._options
         if self._n_requests >= options.at_once:
             raise WebError(503, "busy", "Too many requests at once.", headers={"retry-after": "1"})
