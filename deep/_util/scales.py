@@ -214,7 +214,8 @@ def infer_scales(columns: Mapping[str, Floats], *, any_unit: bool = False) -> di
 
     Examples
     --------
-    >>> known = infer_scales({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": np.array([0.2, 0.4, np.nan])})
+    >>> unit = np.array([0.2, 0.4, 0.7, np.nan])
+    >>> known = infer_scales({"a": np.array([5, 2.5, 4]), "b": np.array([3.0, 1]), "c": unit})
     >>> {name: str(scale) for name, scale in known.items()}
     {'a': '1-5', 'b': '1-5', 'c': 'unit'}
     >>> str(infer_scales({"a": np.array([1.0, 0, 0, 1, 1, 2])})["a"])
