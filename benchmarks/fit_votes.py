@@ -33,7 +33,7 @@ from deep.datasets import OperatingPoint, PublishedDataset, published_datasets, 
 from deep.datasets import _simulate as simulated
 from deep.ensembles import default_ensemblers
 from deep.experiments.paper import PublishedFigure, kept_out, published_table
-from deep.model import RECIPES, Candidate, ChainTask, chain_tasks, training_set
+from deep.model import RECIPES, ChainCandidate, ChainTask, chain_tasks, training_set
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -154,7 +154,7 @@ def tables_of(
     return {(one.ensembler, len(one.subset.columns), one.calibrator): one.p for one in result}
 
 
-def _run(task: ChainTask) -> list[Candidate]:
+def _run(task: ChainTask) -> list[ChainCandidate]:
     return task.run(PATTERNS).candidates
 
 

@@ -416,7 +416,7 @@ def years_of(panels: Mapping[str, VoteMatrix], years: int, task: Any) -> list[tu
     from share import ONSET, WEEK, WEEKS
 
     from deep.evaluate import stream_rates
-    from deep.model import changes, fit
+    from deep.model import changed_rates, fit
 
     _quiet()
     votes = panels[task.panel]
@@ -434,7 +434,7 @@ def years_of(panels: Mapping[str, VoteMatrix], years: int, task: Any) -> list[tu
     def deep_alarms(weeks: Sequence[np.ndarray]) -> list[bool]:
         rates = [stream_rates(model, mine.rows(one)) for one in weeks]
         # Half of a gate's alpha is for votes.
-        return [bool(changes(rates[:n], alpha=(1 - YEAR_LEVEL) / 2)) for n in range(1, len(rates) + 1)]
+        return [bool(changed_rates(rates[:n], alpha=(1 - YEAR_LEVEL) / 2)) for n in range(1, len(rates) + 1)]
 
     def glide_alarms(weeks: Sequence[np.ndarray]) -> list[bool]:
         from glide.monitors import AsymptoticPPRM

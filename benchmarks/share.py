@@ -35,7 +35,7 @@ from deep.console import parallel_map, progress_bars
 from deep.datasets import read_votes
 from deep.evaluate import Target, compare_systems, drift_report, own_families, stream_rates
 from deep.exceptions import InputError
-from deep.model import Belief, canary, changes, estimate_share, fit
+from deep.model import Belief, canary, changed_rates, estimate_share, fit
 from deep.records import VoteMatrix
 
 STUDIES = ("belief", "items", "system", "compare", "stream", "family")
@@ -206,12 +206,12 @@ def of_stream(votes: VoteMatrix, task: Task, draws: int) -> Iterator[Row]:
             report = drift_report(model, _batch(mine, WEEK, points, rng), reference=before)
             yield f"a batch, {100 * points:.0f} points", task.panel, report.stale
         stream = [stream_rates(model, before), *(week(0.0) for _ in range(WEEKS))]
-        yield "a year without change", task.panel, bool(changes(stream, alpha=0.025))
+        yield "a year without change", task.panel, bool(changed_rates(stream, alpha=0.025))
         for points in POINTS:
             later, result = stream[:ONSET], 0
             while not result and len(later) < WEEKS:
                 later = [*later, week(points)]
-                result = len(later) - ONSET if changes(later, alpha=0.025) else 0
+                result = len(later) - ONSET if changed_rates(later, alpha=0.025) else 0
             yield f"weeks to find {100 * points:.0f} points", task.panel, result or WEEKS - ONSET
 
 

@@ -28,7 +28,7 @@ from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import ENSEMBLERS, MirroredBoosting
 from deep.evaluate import hold_out
-from deep.features import signed, tokens
+from deep.features import signed, vote_tokens
 from deep.model import RECIPES, choose_subsets, training_set
 
 ROUNDS = 100
@@ -84,7 +84,7 @@ RIVALS: dict[str, Way] = {
         ensemble.GradientBoostingClassifier(n_estimators=ROUNDS, max_depth=DEPTH, random_state=0)
     ),
     "LogisticRegression": by_sklearn(linear_model.LogisticRegression(C=0.1, solver="newton-cholesky", tol=1e-8)),
-    "MultinomialNB": by_sklearn(naive_bayes.MultinomialNB(), tokens),
+    "MultinomialNB": by_sklearn(naive_bayes.MultinomialNB(), vote_tokens),
     **{name: by_both(name) for name in ("XGB", "LGBM", "CatBoost")},
 }
 

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
             results = {"votes": args.votes, "scores": args.scores, **results}
     shared = {"schema_version": SCHEMA_VERSION, "simulated": args.simulated, "seed": args.seed}
     results = {**shared, **results, "seconds": round(time.perf_counter() - started, 1)}
-    with report.reported_folder(args.out) as folder:
+    with report.open_folder_with_report(args.out) as folder:
         write_results(folder, results)
         (folder / "results.md").write_text(text, encoding="utf-8")
     end = f"\n{results['seconds']:.0f} s. Everything is in {args.out}"

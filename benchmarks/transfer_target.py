@@ -12,7 +12,7 @@ from deep.evaluate import HoldOut, Row, hold_out, row_weights
 from deep.experiments.few_datasets import PAPER_ENSEMBLERS, PAPER_SIZES, few_labels, fit_and_score, paper_chains
 from deep.experiments.loo import TestCells, balanced_accuracies, best_threshold, context_baseline, vote_baselines
 from deep.features import distinct_patterns
-from deep.model import Candidate, Model, Scores, recommend, training_groups
+from deep.model import ChainCandidate, Model, Scores, recommend, training_groups
 from deep.records import VoteMatrix
 
 MIN_CELL = 30
@@ -118,7 +118,7 @@ def _pooled_platt(split: HoldOut, settings: TransferSettings) -> Row:
     return _on_rows(best, split, settings)
 
 
-def _on_rows(chain: Candidate, split: HoldOut, settings: TransferSettings) -> Row:
+def _on_rows(chain: ChainCandidate, split: HoldOut, settings: TransferSettings) -> Row:
     """Return the metrics of a chain's P on the rows of the held-out dataset."""
     p = chain.p[TestCells.from_votes(split.test).row_pattern]
     return _metrics(split.test.labels, p, p >= 0.5, settings)

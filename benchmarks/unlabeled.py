@@ -23,7 +23,7 @@ from deep._util.odds import expit, shift_prior
 from deep.base import BaseEnsembler
 from deep.datasets import read_votes
 from deep.ensembles import DawidSkene, LabelModel, MajorityLabelVoter
-from deep.model import Unlabeled, _consensus, _unlabeled, fit_unlabeled
+from deep.model import UnlabeledFit, _consensus, _unlabeled, fit_unlabeled
 
 PANELS = (
     *(f"crowd/votes_{name}.csv" for name in ("RTE", "bluebirds_duck")),
@@ -53,7 +53,7 @@ def unlabeled(votes: np.ndarray) -> np.ndarray:
     return p_of(fit_unlabeled(votes), votes)
 
 
-def p_of(found: Unlabeled, votes: np.ndarray) -> np.ndarray:
+def p_of(found: UnlabeledFit, votes: np.ndarray) -> np.ndarray:
     """Return P of rows at the estimated prior."""
     return shift_prior(expit(found.linear.log_odds(votes)), found.prior.estimate)
 
@@ -118,13 +118,13 @@ def worst_copy(panel: VoteMatrix) -> float:
     return float(100 * np.abs(changes).max())
 
 
-def fitted(votes: np.ndarray) -> tuple[_consensus.Judges, _consensus.Panel, float]:
+def fitted(votes: np.ndarray) -> tuple[_consensus.JudgeClusters, _consensus.Panel, float]:
     """Return of a panel what no constant of the grid changes."""
-    judges = _consensus.Judges.of(votes, np.ones(len(votes)))
-    alike = _consensus.overlap(judges.panel)
-    panel = _consensus.count_copies(judges.panel, alike)
+    judges = _consensus.JudgeClusters.of(votes, np.ones(len(votes)))
+    alike = _consensus.pairwise_overlap(judges.panel)
+    panel = _consensus.count_copies_as_one(judges.panel, alike)
     trust = _unlabeled._compare_halves(
-        panel, connected_components(alike > _unlabeled.ALIKE, directed=False)[1], np.random.default_rng(0)
+        panel, connected_components(alike > _unlabeled.MIN_COPY_OVERLAP, directed=False)[1], np.random.default_rng(0)
     )
     return judges, panel, trust.weight
 
@@ -140,12 +140,12 @@ def tried(path: str, folder: Path) -> np.ndarray:
     return np.mean(result, axis=0)
 
 
-def figures(known: tuple[_consensus.Judges, _consensus.Panel, float], votes, y, constants) -> list[float]:
+def figures(known: tuple[_consensus.JudgeClusters, _consensus.Panel, float], votes, y, constants) -> list[float]:
     """Return accuracy, log loss and Brier score by constants."""
     for name, dense in zip(("ERROR_CORRELATION", "LARGEST"), constants, strict=True):
         setattr(_unlabeled, name, (getattr(_unlabeled, name)[0], dense))
     judges, panel, weight = known
-    mixed = judges.expand(_unlabeled._average(panel, _consensus.dawid_skene(panel), weight))
+    mixed = judges.expand(_unlabeled._average_log_odds(panel, _consensus.dawid_skene(panel), weight))
     p = np.clip(expit(mixed.log_odds(votes)), 1e-6, 1 - 1e-6)
     return [((p >= 0.5) == y).mean(), -np.log(np.where(y == 1, p, 1 - p)).mean(), ((p - y) ** 2).mean()]
 

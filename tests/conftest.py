@@ -131,7 +131,7 @@ def own_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let studies write neither figures nor a report, which take longer than a small study; others look at those."""
     monkeypatch.setattr("deep.experiments.loo.write_figures", lambda *args, **kwargs: None)
-    monkeypatch.setattr("deep.report.reported_folder", atomic_folder)
+    monkeypatch.setattr("deep.report.open_folder_with_report", atomic_folder)
 
 
 @pytest.fixture

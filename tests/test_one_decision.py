@@ -15,7 +15,7 @@ from deep.evaluate import DecisionCounts, Target, select_decisions, state_words,
 from deep.exceptions import InputError
 from deep.integrations.committee import Verdict
 from deep.integrations.serve import CheckOptions, create_app, serving
-from deep.model import DecisionRule, LeftOut
+from deep.model import DecisionRule, HeldOutData
 from deep.report import write_report
 from tests.commands.model_case import frame_of
 from tests.deep_commands import export, fit, score, votes
@@ -280,7 +280,7 @@ def test_the_interval_of_a_precision_covers_it():
     for _ in range(200):
         z = rng.normal(0, 1.5, 300)
         y = rng.random(300) < 1 / (1 + np.exp(-z))
-        rule = DecisionRule.parse("precision=0.8").learn({"a": LeftOut(z, y.astype(float), 1.0 - y)}, "a")
+        rule = DecisionRule.parse("precision=0.8").learn({"a": HeldOutData(z, y.astype(float), 1.0 - y)}, "a")
         fresh = rng.normal(0, 1.5, 20_000)
         truth = (1 / (1 + np.exp(-fresh)))[fresh >= rule.log_odds].mean()
         covered += rule.kept.low <= truth <= rule.kept.high

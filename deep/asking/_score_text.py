@@ -24,7 +24,7 @@ from deep.asking._registry import Finder
 from deep.asking._replay import chunks
 from deep.asking._run import run_plan
 from deep.exceptions import InputError, StoppedError
-from deep.model import Model, ScoreOptions, load, writer
+from deep.model import Model, ScoreOptions, load, open_table_writer
 from deep.records import ABSTAIN, Example, Judgment
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def write_scored(scored: Iterator[list[Scored]], out: Path, schema: "pa.Schema",
         elif lines:
             file = stack.enter_context(scratch.open("w", encoding="utf-8"))
         else:
-            table = stack.enter_context(writer(scratch, out.suffix.lower(), schema))
+            table = stack.enter_context(open_table_writer(scratch, out.suffix.lower(), schema))
         for batch in scored:
             n += len(batch)
             if to is not None:

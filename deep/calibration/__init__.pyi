@@ -17,7 +17,7 @@ from ._metrics import auroc as auroc
 from ._metrics import balanced_accuracy as balanced_accuracy
 from ._metrics import check_bins as check_bins
 from ._metrics import checked_rows as checked_rows
-from ._metrics import collapse as collapse
+from ._metrics import collapse_scores as collapse_scores
 from ._metrics import ece_noise_floor as ece_noise_floor
 from ._metrics import evaluate as evaluate
 from ._metrics import expected_calibration_error as expected_calibration_error

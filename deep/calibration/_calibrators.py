@@ -18,7 +18,7 @@ from sklearn.isotonic import isotonic_regression
 from deep._util.checks import Floats, Labels, Weights, bincount, check_choice
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 from deep.base import BaseCalibrator
-from deep.calibration._metrics import DistinctScores, bin_edges, bin_sums, check_bins, checked_rows, collapse
+from deep.calibration._metrics import DistinctScores, bin_edges, bin_sums, check_bins, checked_rows, collapse_scores
 from deep.calibration._registry import DEFAULT_BINS, NETCAL_CLASSES
 from deep.exceptions import InputError, needs_extra
 
@@ -65,7 +65,7 @@ class Histogram(BaseCalibrator):
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         edges = bin_edges(check_bins(self.n_bins))
-        n, _, n1 = bin_sums(collapse(p, y, w), edges)
+        n, _, n1 = bin_sums(collapse_scores(p, y, w), edges)
         # An empty bin has no share; its middle leaves P nearly as it was.
         middles = (edges[:-1] + edges[1:]) / 2.0
         self.edges_, self.values_ = edges, np.divide(n1, n, out=middles, where=n > 0)
@@ -74,7 +74,7 @@ class Histogram(BaseCalibrator):
         return self.values_[np.searchsorted(self.edges_[1:-1], p, side="right")]
 
 
-Ints = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.intp]
 
 # A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out.
 PRIOR_MARGIN = 5e-3
@@ -83,7 +83,7 @@ PRIOR_MARGIN = 5e-3
 PRIOR_WEIGHT = 2.0
 
 # Targets this close to halfway between two scores, as a share of the rows, count as halfway.
-HALFWAY = 1e-9
+HALFWAY_TOLERANCE = 1e-9
 
 
 class BBQ(BaseCalibrator):
@@ -133,7 +133,7 @@ class BBQ(BaseCalibrator):
     values_: Floats
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        scores = collapse(p, y, w)
+        scores = collapse_scores(p, y, w)
         reached, reached1 = (np.append(0.0, np.cumsum(part)) for part in (scores.n, scores.n1))
         below, above = scores.p[:-1], scores.p[1:]
         middle = (below + above) / 2.0
@@ -164,7 +164,7 @@ class BBQ(BaseCalibrator):
         return self.values_[np.searchsorted(self.cuts_, p, side="right")]
 
 
-def _equal_frequency(reached: Floats) -> list[Ints]:
+def _equal_frequency(reached: Floats) -> list[Counts]:
     """Return the distinct equal-frequency binnings, each as the numbers of scores before its bins' ends.
 
     Parameters
@@ -180,7 +180,7 @@ def _equal_frequency(reached: Floats) -> list[Ints]:
     halfway = (reached[:-1] + reached[1:]) / 2.0 / total
     for n_bins in range(fewest, max(fewest, most) + 1):
         # An end before score i is nearest to the shares between halfway[i - 1] and halfway[i].
-        ends = np.searchsorted(halfway, np.arange(n_bins + 1) / n_bins - HALFWAY)
+        ends = np.searchsorted(halfway, np.arange(n_bins + 1) / n_bins - HALFWAY_TOLERANCE)
         ends[[0, -1]] = 0, len(halfway)
         ends = ends[np.append(True, ends[1:] != ends[:-1])]
         result[ends.tobytes()] = ends
@@ -225,7 +225,7 @@ class Isotonic(BaseCalibrator):
     values_: Floats
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        scores = collapse(p, y, w)
+        scores = collapse_scores(p, y, w)
         values = isotonic_regression(scores.n1 / scores.n, sample_weight=scores.n)
         # `interp` draws straight lines, so only the two ends of a flat piece are needed.
         inner = np.ones(len(values), dtype=bool)
@@ -284,7 +284,7 @@ class Platt(BaseCalibrator):
     on_probability: bool = False
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        scores = collapse(p, y, w)
+        scores = collapse_scores(p, y, w)
         n1 = scores.n1.sum()
         n0 = scores.n.sum() - n1
         # Platt's targets: (n1 + 1) / (n1 + 2) for label 1, 1 / (n0 + 2) for label 0. With 1 and 0 a score that
@@ -303,7 +303,7 @@ class Platt(BaseCalibrator):
 
 
 # The temperatures searched; separable scores reach the first, uninformative ones the second.
-COLDEST, HOTTEST = 0.01, 100.0
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 
 
 class Temperature(BaseCalibrator):
@@ -340,7 +340,7 @@ class Temperature(BaseCalibrator):
     temperature_: float
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        scores = collapse(p, y, w)
+        scores = collapse_scores(p, y, w)
         x = logit(scores.p)
         # Where every P is one half, all temperatures give the same.
         self.temperature_ = 1.0 / _best_scale(x, scores) if x.any() else 1.0
@@ -358,7 +358,7 @@ def _best_scale(x: Floats, scores: DistinctScores) -> float:
 
     # In the scale 1 / T the log loss is convex, as of a regression without intercept, so its slope has one root at
     # most.
-    low, high = 1.0 / HOTTEST, 1.0 / COLDEST
+    low, high = 1.0 / MAX_TEMPERATURE, 1.0 / MIN_TEMPERATURE
     if slope(low) >= 0.0:
         return low
     return high if slope(high) <= 0.0 else float(brentq(slope, low, high, xtol=1e-15, rtol=1e-15))
@@ -406,8 +406,8 @@ class Beta(BaseCalibrator):
     c_: float
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
-        scores = collapse(p, y, w)
-        self.a_, self.b_, self.c_ = (float(value) for value in _constrained(_design(scores.p), scores))
+        scores = collapse_scores(p, y, w)
+        self.a_, self.b_, self.c_ = (float(value) for value in _fit_with_slopes_above_zero(_design(scores.p), scores))
 
     def _transform(self, p: Floats) -> Floats:
         return np.asarray(expit(_design(p) @ np.array([self.a_, self.b_, self.c_])))
@@ -419,7 +419,7 @@ def _design(p: Floats) -> Floats:
     return np.column_stack([np.log(clipped), -np.log1p(-clipped), np.ones_like(clipped)])
 
 
-def _constrained(design: Floats, scores: DistinctScores) -> Floats:
+def _fit_with_slopes_above_zero(design: Floats, scores: DistinctScores) -> Floats:
     """Return the best coefficients with both slopes at least 0."""
     # The map falls where a or b is below 0. The loss is convex, so the best map that does not fall then lies where a, b
     # or both are 0.
@@ -450,10 +450,10 @@ def _fit_columns(design: Floats, scores: DistinctScores, mask: tuple[bool, ...])
 MAX_ROWS = 1_000_000
 
 # The relative distance from a whole number up to which a weight is that number.
-EXACT = 1e-9
+WHOLE_WEIGHT_TOLERANCE = 1e-9
 
 # The calibrators whose maps depend on how many rows there are; those of the others depend on shares of label 1 alone.
-COUNTS_ROWS = ("netcal-bbq", "netcal-enir")
+COUNT_SENSITIVE_CALIBRATORS = ("netcal-bbq", "netcal-enir")
 
 
 @dataclass(eq=False, repr=False)
@@ -490,21 +490,21 @@ class NetcalCalibrator(BaseCalibrator):
 
     def _fit(self, p: Floats, y: Labels, w: Floats) -> None:
         module, name = NETCAL_CLASSES[check_choice(self.option, NETCAL_CLASSES, "option")]
-        scores = collapse(p, y, w)
+        scores = collapse_scores(p, y, w)
         by_label = np.column_stack([scores.n1, scores.n - scores.n1])
-        counts = whole_counts(by_label, multiples=self.option not in COUNTS_ROWS, option=self.option)
+        counts = whole_counts(by_label, multiples=self.option not in COUNT_SENSITIVE_CALIBRATORS, option=self.option)
         rows = np.repeat(scores.p, counts.sum(axis=1))
         labels = np.repeat(np.tile([1, 0], len(scores.p)), counts.ravel())
         # Those that optimise would else write logs for TensorBoard into the working folder.
         quiet = {"tensorboard": False} if module == "netcal.scaling" else {}
-        with netcal_says(self.option):
+        with capture_netcal_output(self.option):
             self.fitted_ = getattr(import_module(module), name)().fit(rows, labels, **quiet)
         # Some of netcal's maps leave [0, 1]: that is refused at the fit, not at the first item scored.
         self._transform(scores.p)
 
     def _transform(self, p: Floats) -> Floats:
         distinct, where = np.unique(p, return_inverse=True)
-        with netcal_says(self.option):
+        with capture_netcal_output(self.option):
             result = np.asarray(self.fitted_.transform(distinct), dtype=np.float64).reshape(distinct.shape)[where]
         wrong = ~((result >= 0) & (result <= 1))
         if wrong.any():
@@ -530,7 +530,7 @@ def netcal_expected_calibration_error(
     """
     p, y, w = checked_rows(y_true, y_prob, sample_weight)
     counts = whole_counts(w, multiples=True, option="netcal's ECE")
-    with netcal_says("netcal's ECE"):
+    with capture_netcal_output("netcal's ECE"):
         measure = import_module("netcal.metrics").ECE(bins=check_bins(n_bins)).measure
         return float(measure(np.repeat(p, counts), np.repeat(y, counts).astype(np.int64)))
 
@@ -553,7 +553,7 @@ def whole_counts(weights: Floats, *, multiples: bool, option: str) -> npt.NDArra
     [2, 0, 3]
     """
     scaled = weights
-    if multiples and not _fits(weights):
+    if multiples and not _can_repeat_rows(weights):
         # Weights by dataset and class are ratios of counts, so that some multiple of them is whole.
         least, denominator = weights[weights > 0].min(), 1
         for ratio in np.unique(weights[weights > 0] / least).tolist():
@@ -561,7 +561,7 @@ def whole_counts(weights: Floats, *, multiples: bool, option: str) -> npt.NDArra
             if denominator > MAX_ROWS:
                 break
         scaled = weights * (denominator / least)
-    if not _fits(scaled):
+    if not _can_repeat_rows(scaled):
         worst = weights.ravel()[np.abs(weights - np.rint(weights)).argmax()].item()
         of = " or in the ratio of whole numbers" if multiples else ""
         raise InputError(
@@ -572,13 +572,13 @@ def whole_counts(weights: Floats, *, multiples: bool, option: str) -> npt.NDArra
     return np.rint(scaled).astype(np.int64)
 
 
-def _fits(weights: Floats) -> bool:
-    whole = np.abs(weights - np.rint(weights)) <= EXACT * np.maximum(weights, 1)
+def _can_repeat_rows(weights: Floats) -> bool:
+    whole = np.abs(weights - np.rint(weights)) <= WHOLE_WEIGHT_TOLERANCE * np.maximum(weights, 1)
     return bool(whole.all() and weights.sum() <= MAX_ROWS)
 
 
 @contextmanager
-def netcal_says(option: str) -> Iterator[None]:
+def capture_netcal_output(option: str) -> Iterator[None]:
     """Capture netcal's output and warnings, and turn its exceptions into one line."""
     sink = StringIO()
     with needs_extra("netcal", what=option), warnings.catch_warnings(), redirect_stdout(sink), redirect_stderr(sink):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # Differences this close count as equal: the same counts, summed in another order.
-SAME_GAP = 1e-12
+DIFFERENCE_TOLERANCE = 1e-12
 
 
 class PairedComparison(NamedTuple):
@@ -92,17 +92,17 @@ def bootstrap_balanced_accuracy(
     >>> round(low, 2), round(high, 2)
     (0.64, 0.72)
     """
-    y, decided = _labels(y_true, decision=decision)
+    y, decided = _checked_labels(y_true, decision=decision)
     if documents is not None:
         names, document = checks.factorize(documents)
-        cells = _cells(4 * document + 2 * y + decided, 4 * len(names), sample_weight).reshape(-1, 4)
+        cells = _cell_weights(4 * document + 2 * y + decided, 4 * len(names), sample_weight).reshape(-1, 4)
         # Those with the same cells are drawn together: one multinomial draw over the distinct ones is the bootstrap.
         distinct, times = np.unique(cells, axis=0, return_counts=True)
-        return _accuracy_interval(_resample(times, n_boot, confidence, random_state) @ distinct, confidence)
-    cells = _cells(2 * y + decided, 4, sample_weight)
+        return _accuracy_interval(_resample_cells(times, n_boot, confidence, random_state) @ distinct, confidence)
+    cells = _cell_weights(2 * y + decided, 4, sample_weight)
     if isinstance(random_state, int | np.integer):
         return _known_interval(tuple(cells.tolist()), n_boot, confidence, int(random_state))
-    return _accuracy_interval(_resample(cells, n_boot, confidence, random_state), confidence)
+    return _accuracy_interval(_resample_cells(cells, n_boot, confidence, random_state), confidence)
 
 
 def _accuracy_interval(resamples: Floats | npt.NDArray[np.int64], confidence: float) -> tuple[float, float]:
@@ -117,7 +117,7 @@ def _accuracy_interval(resamples: Floats | npt.NDArray[np.int64], confidence: fl
 @lru_cache(maxsize=4096)
 def _known_interval(cells: tuple[float, ...], n_boot: int, confidence: float, seed: int) -> tuple[float, float]:
     """Return the same, computed once for the chains of a study that come to the same decisions."""
-    return _accuracy_interval(_resample(np.array(cells), n_boot, confidence, seed), confidence)
+    return _accuracy_interval(_resample_cells(np.array(cells), n_boot, confidence, seed), confidence)
 
 
 def paired_bootstrap(
@@ -173,31 +173,31 @@ def paired_bootstrap(
     >>> round(result.difference, 3), result.p < 0.05
     (0.1, True)
     """
-    y, a, b = _labels(y_true, decision_a=decision_a, decision_b=decision_b)
-    cells = _cells(4 * y + 2 * a + b, 8, sample_weight)
-    resamples = _resample(cells, n_boot, confidence, random_state)
-    observed = _differences(cells[None, :])
+    y, a, b = _checked_labels(y_true, decision_a=decision_a, decision_b=decision_b)
+    cells = _cell_weights(4 * y + 2 * a + b, 8, sample_weight)
+    resamples = _resample_cells(cells, n_boot, confidence, random_state)
+    observed = _accuracy_differences(cells[None, :])
     if not len(observed):
         return PairedComparison(float("nan"), checks.percentile_interval(observed, confidence), float("nan"))
-    resampled, difference = _differences(resamples), float(observed[0])
+    resampled, difference = _accuracy_differences(resamples), float(observed[0])
     # Less the observed difference the resamples are centred at 0, as they would be if the two decided equally well.
-    as_far = int(np.sum(np.abs(resampled - difference) >= abs(difference) - SAME_GAP))
+    as_far = int(np.sum(np.abs(resampled - difference) >= abs(difference) - DIFFERENCE_TOLERANCE))
     # The sample itself counts as one draw, or p could be 0 (Davison and Hinkley 1997, section 4.2).
     ci = checks.percentile_interval(resampled, confidence)
     return PairedComparison(difference, ci, (as_far + 1) / (len(resampled) + 1))
 
 
-def _labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
+def _checked_labels(y_true: ArrayLike, **decisions: ArrayLike) -> list[Labels]:
     y = checks.check_labels(y_true, len(np.atleast_1d(np.asarray(y_true))), name="y_true")
     return [y, *(checks.check_labels(values, len(y), name=name) for name, values in decisions.items())]
 
 
-def _cells(codes: npt.NDArray[np.integer], n_cells: int, sample_weight: Weights) -> Floats:
+def _cell_weights(codes: npt.NDArray[np.integer], n_cells: int, sample_weight: Weights) -> Floats:
     weights = checks.check_sample_weight(sample_weight, len(codes))
     return check_counts(checks.bincount(codes, weights, n_cells))
 
 
-def _resample(
+def _resample_cells(
     cells: Floats | Positions, n_boot: int, confidence: float, random_state: RandomState
 ) -> npt.NDArray[np.int64]:
     """Draw the cells of `n_boot` resamples of as many rows."""
@@ -207,7 +207,7 @@ def _resample(
     return np.random.default_rng(random_state).multinomial(int(total), cells / total, size=n_boot)
 
 
-def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
+def _accuracy_differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
     """Return the difference in balanced accuracy of every row of eight cells that has both classes."""
     n0, n1 = cells[:, :4].sum(axis=1), cells[:, 4:].sum(axis=1)
     has_both = (n0 > 0) & (n1 > 0)
@@ -219,11 +219,11 @@ def _differences(cells: npt.NDArray[np.int64] | Floats) -> Floats:
 
 
 # Shares of the items, most confident first, that are tested for whether they keep the accuracy.
-LEVELS = np.linspace(0.05, 1.0, 20)
+COVERAGE_LEVELS = np.linspace(0.05, 1.0, 20)
 
 # Shares at which a sequence of tests starts, each with an equal part of the error: with few items a test has little
 # power, with many the accuracy is lower.
-STARTS = (0.1, 0.3, 0.5, 0.7, 0.9)
+TEST_START_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @dataclass(frozen=True)
@@ -359,7 +359,7 @@ def selective_threshold(
     last = _last_that_passes(decided, hits, target, delta)
     if last is None:
         return SelectiveThreshold(None, 0.0, float("nan"), float("nan"))
-    low = _lower_bound(decided[last], hits[last], delta / len(STARTS))
+    low = _lower_bound(decided[last], hits[last], delta / len(TEST_START_SHARES))
     return SelectiveThreshold(
         float(confidence[last]), float(decided[last] / decided[-1]), float(hits[last] / decided[last]), low
     )
@@ -368,13 +368,13 @@ def selective_threshold(
 def _last_that_passes(decided: Floats, hits: Floats, target: float, delta: float) -> int | None:
     """Return the position of the largest share that passes; None where none does."""
     passed = []
-    for start in STARTS:
+    for start in TEST_START_SHARES:
         # `linspace` makes 0.49999999999999994 of 0.5, which must still start the sequence at 0.5.
-        levels = LEVELS[start - 1e-9 <= LEVELS]
+        levels = COVERAGE_LEVELS[start - 1e-9 <= COVERAGE_LEVELS]
         for position in np.unique(np.searchsorted(decided, levels * decided[-1] - 1e-9)):
             # Fixed sequence testing: what comes behind the first failure is never tested, or the chance of a wrong
             # level would exceed delta. The sequences share delta by Bonferroni (arXiv:2110.01052).
-            if _lower_bound(decided[position], hits[position], delta / len(STARTS)) < target:
+            if _lower_bound(decided[position], hits[position], delta / len(TEST_START_SHARES)) < target:
                 break
             passed.append(int(position))
     return max(passed, default=None)

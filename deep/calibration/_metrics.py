@@ -39,7 +39,7 @@ class DistinctScores(NamedTuple):
     n1: Floats
 
 
-def collapse(p: Floats, y: Labels, w: Floats) -> DistinctScores:
+def collapse_scores(p: Floats, y: Labels, w: Floats) -> DistinctScores:
     """Sum the weights of rows with exactly equal probability, by label."""
     # Votes give few distinct P: from here on every measure runs over some hundred values, not over the rows.
     distinct, where = np.unique(p, return_inverse=True)
@@ -61,7 +61,7 @@ def checked_rows(
 
 def checked_scores(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights) -> DistinctScores:
     """Check labels, probabilities and weights of a metric, drop rows of weight 0, and collapse the rest."""
-    return collapse(*checked_rows(y_true, y_prob, sample_weight))
+    return collapse_scores(*checked_rows(y_true, y_prob, sample_weight))
 
 
 def check_whole(number: object, *, least: int, name: str) -> int:
@@ -105,7 +105,7 @@ TAIL_SDS = 9.0
 TAIL_ROWS = 20
 
 # Frequencies at which a characteristic function is below exp(-40) = 4e-18 are left out.
-NEGLIGIBLE = 40.0
+MAX_FACTOR_EXPONENT = 40.0
 
 
 class NoiseFloor(NamedTuple):
@@ -166,7 +166,7 @@ def expected_calibration_error(
     >>> expected_calibration_error([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
     0.25
     """
-    return plain_ece(checked_scores(y_true, y_prob, sample_weight), check_bins(n_bins))
+    return ece_of_scores(checked_scores(y_true, y_prob, sample_weight), check_bins(n_bins))
 
 
 def ece_noise_floor(
@@ -220,7 +220,7 @@ def ece_noise_floor(
     return floor_of(scores, check_bins(n_bins), n_draws=n_draws, random_state=random_state)
 
 
-def plain_ece(scores: DistinctScores, n_bins: int) -> float:
+def ece_of_scores(scores: DistinctScores, n_bins: int) -> float:
     """Return the expected calibration error of checked scores."""
     n, expected, n1 = bin_sums(scores, bin_edges(n_bins))
     return float(np.abs(n1 - expected).sum() / n.sum())
@@ -232,7 +232,7 @@ def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state:
     # P ascends, so that a bin is a slice of it; empty bins begin where the next one does, and drop out.
     bounds = np.unique(np.searchsorted(scores.p, bin_edges(n_bins)[:-1]))
     parts = [slice(start, stop) for start, stop in zip(bounds, [*bounds[1:], None], strict=True)]
-    laws = [_gap_law(scores.p[part], counts[part]) for part in parts if len(scores.p[part])]
+    laws = [_gap_distribution(scores.p[part], counts[part]) for part in parts if len(scores.p[part])]
     # The mean of a sum is the sum of the means, so the mean floor needs no draw. A quantile of the sum does.
     mean = sum(float(gaps @ law) for gaps, law in laws) / float(total)
     if not check_whole(n_draws, least=0, name="n_draws"):
@@ -245,7 +245,7 @@ def floor_of(scores: DistinctScores, n_bins: int, *, n_draws: int, random_state:
     return NoiseFloor(mean, float(np.quantile(draws / total, 0.95)))
 
 
-def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
+def _gap_distribution(p: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Return |count of label 1 - its mean| at each possible count of one bin, and the probability of each.
 
     The law of a sum of independent binomials is the Fourier transform of the product of their characteristic
@@ -255,7 +255,7 @@ def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
     reach = int(np.ceil(TAIL_SDS * np.sqrt(variance))) + TAIL_ROWS
     first = max(0, int(mean) - reach)
     length = (min(int(n.sum()), int(mean) + reach) - first) // 2 * 2 + 3
-    highest = length // 2 if variance <= NEGLIGIBLE / 2.0 else _highest_frequency(variance, length)
+    highest = length // 2 if variance <= MAX_FACTOR_EXPONENT / 2.0 else _highest_frequency(variance, length)
     angles = np.linspace(0.0, 2.0 * np.pi * highest / length, highest + 1)
     # Log modulus and phase of E[exp(i angle (count - first))], in real arithmetic, 10 times as fast.
     cosine_less_1 = -2.0 * np.sin(angles / 2.0) ** 2
@@ -270,7 +270,7 @@ def _gap_law(p: Floats, n: Floats) -> tuple[Floats, Floats]:
 def _highest_frequency(variance: float, length: int) -> int:
     """Return the last frequency that matters: |factor| <= exp(-p (1 - p) (1 - cos angle)) a row."""
     # By log(1 - x) <= -x the modulus is at most exp(-variance (1 - cos angle)), which is exp(-40) at this angle.
-    angle = np.arccos(1.0 - NEGLIGIBLE / variance)
+    angle = np.arccos(1.0 - MAX_FACTOR_EXPONENT / variance)
     return min(length // 2, int(np.ceil(angle * length / (2.0 * np.pi))))
 
 
@@ -435,15 +435,15 @@ def evaluate(
     """
     p, y, w = checked_rows(y_true, y_prob, sample_weight)
     if y_decision is None:
-        decided = _decide(p, threshold)
+        decided = _decisions_from_p(p, threshold)
     else:
         _, decided, _ = checked_rows(y_decision, y_prob, sample_weight, labels="y_decision")
-    scores = collapse(p, y, w)
-    ece, floor, q95 = plain_ece(scores, check_bins(n_bins)), float("nan"), float("nan")
+    scores = collapse_scores(p, y, w)
+    ece, floor, q95 = ece_of_scores(scores, check_bins(n_bins)), float("nan"), float("nan")
     if n_draws != 0:
         floor, q95 = floor_of(scores, n_bins, n_draws=n_draws, random_state=random_state)
     return {
-        **_decisions(y, decided, w),
+        **_decision_metrics(y, decided, w),
         "auroc": _auroc(scores),
         "log_loss": _log_loss(scores),
         **_brier(scores, bin_edges(n_bins)),
@@ -501,13 +501,13 @@ def _auroc(scores: DistinctScores) -> float:
     return _ratio(float(scores.n1 @ below), pairs)
 
 
-def _decide(p: Floats, threshold: float) -> Labels:
+def _decisions_from_p(p: Floats, threshold: float) -> Labels:
     if not 0.0 <= threshold <= 1.0:
         raise InputError(f"`threshold` must lie in [0, 1]. Got {threshold!r}.")
     return (p >= threshold).astype(np.int8)
 
 
-def _decisions(y: Labels, decided: Labels, w: Floats) -> dict[str, float]:
+def _decision_metrics(y: Labels, decided: Labels, w: Floats) -> dict[str, float]:
     """Return the metrics of decisions, from the weight of each (label, decision)."""
     confusion = checks.bincount(2 * y + decided, w, 4).reshape(2, 2)
     right0, right1 = (_ratio(confusion[label, label], confusion[label].sum()) for label in (0, 1))
@@ -517,7 +517,7 @@ def _decisions(y: Labels, decided: Labels, w: Floats) -> dict[str, float]:
 
 def _decisions_at(y_true: ArrayLike, y_prob: ArrayLike, threshold: float, sample_weight: Weights) -> dict[str, float]:
     p, y, w = checked_rows(y_true, y_prob, sample_weight)
-    return _decisions(y, _decide(p, threshold), w)
+    return _decision_metrics(y, _decisions_from_p(p, threshold), w)
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -40,7 +40,7 @@ DEFAULT_BINS = 8
 """The number of bins of a calibration error, as in the DEEP paper."""
 
 
-def _load(name: str) -> Any:
+def _load_calibrator(name: str) -> Any:
     """Return the class of a name, of deep or of another package; of one of netcal's, what makes it."""
     from deep.base import BaseCalibrator  # with scikit-learn, which the names alone do without
 
@@ -51,11 +51,11 @@ def _load(name: str) -> Any:
     return load_class(name, CALIBRATOR_GROUP, BaseCalibrator, OWN_NAMES)
 
 
-CALIBRATORS: "LoadedByName[type[BaseCalibrator]]" = LoadedByName(CALIBRATOR_CLASSES, _load)
+CALIBRATORS: "LoadedByName[type[BaseCalibrator]]" = LoadedByName(CALIBRATOR_CLASSES, _load_calibrator)
 """deep's own calibrators by name: those that are tried where none is named."""
 
-NETCAL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(NETCAL_CLASSES, _load)
+NETCAL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(NETCAL_CLASSES, _load_calibrator)
 """netcal's calibrators by name: a call without arguments makes one, as a call of a class does."""
 
-ALL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(OWN_NAMES, _load)
+ALL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(OWN_NAMES, _load_calibrator)
 """deep's own calibrators and netcal's, by name."""

@@ -300,16 +300,16 @@ def _isotonic(share: Floats, n: Floats) -> Floats:
 
 
 # The color of P before and after calibration.
-COLORS = {"before": RED, "after": BLUE}
+STAGE_COLORS = {"before": RED, "after": BLUE}
 
 # The classes that have a panel of their own, and the decision that puts an item there.
-CLASSES = {"consistent": 1, "inconsistent": 0}
+DECISION_BY_CLASS = {"consistent": 1, "inconsistent": 0}
 
 # The size of the counts above a strip of bars, in points.
 SIZE = 9.0
 
 # The unit of letters: typographic points in an inch.
-PER_INCH = 72.0
+POINTS_PER_INCH = 72.0
 
 
 def plot_reliability(
@@ -376,8 +376,8 @@ def plot_reliability(
         panel.tick_params(labelbottom=False)
         pairs.append((panel, figure.add_subplot(inner[1], sharex=panel)))
     for (name, (p, y, w)), pair in zip(rows.items(), pairs[:2], strict=True):
-        _draw_all(pair, _metrics.collapse(p, y, w), edges, name)
-    for (name, label), pair in zip(CLASSES.items(), pairs[2:], strict=True):
+        _draw_all(pair, _metrics.collapse_scores(p, y, w), edges, name)
+    for (name, label), pair in zip(DECISION_BY_CLASS.items(), pairs[2:], strict=True):
         _draw_class(pair, rows, name, label, np.linspace(0.5, 1.0, n_bins + 1))
     figure.suptitle(title or "", y=0.985, fontsize=12, fontweight="bold")
     if path is not None:
@@ -388,9 +388,9 @@ def plot_reliability(
 def _draw_all(pair: "tuple[Axes, Axes]", scores: _metrics.DistinctScores, edges: Floats, name: str) -> None:
     """Draw one set of probabilities over all items."""
     panel, strip = pair
-    ece, floor = _metrics.plain_ece(scores, len(edges) - 1), _metrics.floor_of(scores, len(edges) - 1, n_draws=1000)
+    ece, floor = _metrics.ece_of_scores(scores, len(edges) - 1), _metrics.floor_of(scores, len(edges) - 1, n_draws=1000)
     display = ReliabilityDisplay._from_scores(scores, edges, name)
-    display.plot(panel, color=COLORS[name])
+    display.plot(panel, color=STAGE_COLORS[name])
     error = f"ECE {100 * ece:.1f} %   (perfect P: {100 * floor.mean:.1f} %, 95 % below {100 * floor.q95:.1f} %)"
     panel.set_title(f"{name.capitalize()} calibration\n{error}", fontsize=9.5)
     panel.set_xlabel("")
@@ -406,10 +406,10 @@ def _draw_class(
     for when, (p, y, w) in rows.items():
         is_class = (p >= 0.5) == bool(label)
         confidence, right = (p, y) if label else (1.0 - p, 1 - y)
-        scores = _metrics.collapse(confidence[is_class], right[is_class], w[is_class])
+        scores = _metrics.collapse_scores(confidence[is_class], right[is_class], w[is_class])
         displays.append(ReliabilityDisplay._from_scores(scores, edges, f"{when}: {w[is_class].sum():.0f} items"))
     for display, (when, shift) in zip(displays, (("before", -0.002), ("after", 0.002)), strict=True):
-        display.plot(panel, color=COLORS[when], shift=shift)
+        display.plot(panel, color=STAGE_COLORS[when], shift=shift)
     confidence_name = "P(consistent)" if label else "1 - P(consistent)"
     panel.set_title(f"Predicted {name}", fontsize=9.5)
     panel.set(xlabel="", ylabel="share predicted rightly")
@@ -423,12 +423,12 @@ def _draw_counts(axes: "Axes", displays: list[ReliabilityDisplay], xlabel: str) 
 
     width = float(displays[0].edges[1] - displays[0].edges[0])
     share = 0.9 * width / len(displays)
-    names = list(COLORS) if len(displays) == 2 else [str(displays[0].name)]
+    names = list(STAGE_COLORS) if len(displays) == 2 else [str(displays[0].name)]
     labels = [[_short_count(count) for count in display.count] for display in displays]
     turn, room = _place_labels(axes, 0.9 / len(displays) / len(displays[0].count), max(map(len, chain(*labels))))
     for i, (display, name, counts) in enumerate(zip(displays, names, labels, strict=True)):
         left = display.edges[:-1] + 0.05 * width + i * share
-        bars = axes.bar(left, display.count, width=share, align="edge", color=COLORS[name], alpha=0.75)
+        bars = axes.bar(left, display.count, width=share, align="edge", color=STAGE_COLORS[name], alpha=0.75)
         if turn is not None:
             axes.bar_label(bars, labels=counts, fontsize=SIZE, padding=1, rotation=turn)
     axes.set(xlabel=xlabel, ylabel="items")
@@ -454,7 +454,7 @@ def _place_labels(axes: "Axes", share: float, longest: int) -> tuple[int | None,
     `share` is that of a bar in the width of the axes, `longest` the characters of the longest label.
     """
     box = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    bar, height = PER_INCH * box.width * share, PER_INCH * box.height
+    bar, height = POINTS_PER_INCH * box.width * share, POINTS_PER_INCH * box.height
     length, line = 0.65 * SIZE * longest, 1.25 * SIZE  # a digit of the font is 0.64 of its size wide
     if length <= bar:
         return 0, (line + 2) / height

@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> None:
     fitted = model.load(args.model)
     if args.votes:
         matching = {"allow_mismatch": args.allow_mismatch, "allow_missing": args.allow_missing}
-        table = evaluate.votes_for(fitted, args.votes)
+        table = evaluate.read_votes_for_model(fitted, args.votes)
         row = evaluate.item_row(table, args.item, dataset=args.dataset)
-        fitted, votes = evaluate.model_at(fitted, table, row, **matching)
+        fitted, votes = evaluate.model_and_answers_at(fitted, table, row, **matching)
     else:
         votes = _votes_by_hand(fitted, args.vote)
     results = SCHEMA | evaluate.explanation(fitted, votes)

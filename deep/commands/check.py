@@ -83,8 +83,8 @@ def _check_votes(fitted: model.Model, args: argparse.Namespace) -> int:
     """Compare the votes with those of the training datasets."""
     if args.scores:
         raise InputError("`scores` must be given with `labels`. Without labels only the votes are compared.")
-    votes = evaluate.votes_for(fitted, args.votes)
-    reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
+    votes = evaluate.read_votes_for_model(fitted, args.votes)
+    reference = evaluate.read_votes_for_model(fitted, args.reference) if args.reference else None
     failures = datasets.read_reasons(args.votes, votes)
     report = evaluate.drift_report(fitted, votes, failures, alpha=args.alpha, reference=reference)
     console.print_result(console.SCHEMA | report.as_dict(), report.lines(), as_json=args.json)

@@ -40,7 +40,7 @@ class _EstimateArgs:
         With --compare: how many labels detect a difference of D (default 0.1).
     """
 
-    of: str = option("system", choices=model.SHARES_OF)
+    of: str = option("system", choices=model.SHARE_TARGETS)
     level: float = option(model.LEVEL, "L")
     tell: float | None = option(None, "D")
 

@@ -58,12 +58,12 @@ add_arguments = adder(_ReportArgs, *SHARED, ExampleColumns)
 def run(args: argparse.Namespace) -> None:
     """Write and report."""
     # A run has its report in its own folder.
-    out = args.out or report.standard_place(args.sources)
+    out = args.out or report.default_report_path(args.sources)
     if (args.people or args.consistent_from is not None) and not args.labels:
         raise InputError("`labels` must be given with `people` and `consistent_from`. Got none.")
     labels = report.LabelFiles(args.labels, args.people, args.consistent_from)
     texts = {"examples": args.examples, "columns": column_map(args), "texts": not args.no_text, "compare": args.compare}
     texts |= {"ledger": args.ledger}
-    knowledge = report.Known(args.prior, args.scores)
+    knowledge = report.GivenShare(args.prior, args.scores)
     path = report.write_report(args.sources, out, labels=labels, known=knowledge, **texts)
     print_result(SCHEMA | {"report": str(path)}, [f"report: open {path}"], as_json=args.json)

@@ -17,7 +17,7 @@ from ._registry import ENSEMBLER_NAMES as ENSEMBLER_NAMES
 from ._registry import ENSEMBLERS as ENSEMBLERS
 from ._registry import default_ensemblers as default_ensemblers
 from ._registry import guest_ensemblers as guest_ensemblers
-from ._registry import left_out_note as left_out_note
+from ._registry import missing_libraries_note as missing_libraries_note
 from ._trees import AdaBoost as AdaBoost
 from ._trees import DecisionTree as DecisionTree
 from ._trees import GradientBoosting as GradientBoosting

@@ -21,10 +21,10 @@ Booster = Any
 MergedCells = tuple[Votes, Labels, Floats]
 
 # Weights that differ by less, as a share of their sum, are the same.
-SAME_WEIGHT = 1e-9
+WEIGHT_TOLERANCE = 1e-9
 
 # The least value of each parameter that has one, which the libraries would refuse in words of their own.
-MIN_VALUES = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
+MIN_PARAMETER_VALUES = {"n_estimators": 1, "max_depth": 1, "num_leaves": 2, "min_child_weight": 0, "reg_lambda": 0}
 
 
 @dataclass(eq=False, repr=False)
@@ -67,8 +67,8 @@ class MirroredBoosting(StagedEnsembler):
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.learning_rate, 0, "learning_rate")
         for name, value in self.get_params().items():
-            if name in MIN_VALUES and not value >= MIN_VALUES[name]:
-                raise InputError(f"`{name}` must be at least {MIN_VALUES[name]}. Got {value!r}.")
+            if name in MIN_PARAMETER_VALUES and not value >= MIN_PARAMETER_VALUES[name]:
+                raise InputError(f"`{name}` must be at least {MIN_PARAMETER_VALUES[name]}. Got {value!r}.")
         self.prior_ = float(np.average(y, weights=w))
         self.boosters_: tuple[Booster, ...] = ()
         # No voter varies, so that there is no split: P is the share of label 1.
@@ -76,7 +76,7 @@ class MirroredBoosting(StagedEnsembler):
             return
         votes_turned = np.where(X == ABSTAIN, X, 1 - X)
         plain, turned = merge_repeats(X, y, w), merge_repeats(votes_turned, 1 - y, w)
-        order = _compared(plain, turned)
+        order = _compare_cells(plain, turned)
         self.turned_ = order < 0
         first, self._other = (turned, plain) if self.turned_ else (plain, turned)
         self.boosters_ = (self._boost_cells(first),)
@@ -333,7 +333,7 @@ class CatBoost(MirroredBoosting):
         return np.asarray(raw, dtype=np.float64)
 
 
-def _compared(a: MergedCells, b: MergedCells) -> int:
+def _compare_cells(a: MergedCells, b: MergedCells) -> int:
     """Return 1 or -1 by which of two tables of sorted cells comes first, 0 where they are the same but for rounding.
 
     What votes and labels there are decides, and then what they weigh.
@@ -342,5 +342,5 @@ def _compared(a: MergedCells, b: MergedCells) -> int:
     apart = rows[0] != rows[1]
     if apart.any():
         return 1 if rows[0][apart][0] < rows[1][apart][0] else -1
-    heavier = np.flatnonzero(np.abs(a[2] - b[2]) > SAME_WEIGHT * (a[2] + b[2]))
+    heavier = np.flatnonzero(np.abs(a[2] - b[2]) > WEIGHT_TOLERANCE * (a[2] + b[2]))
     return int(np.sign(a[2][heavier[0]] - b[2][heavier[0]])) if len(heavier) else 0

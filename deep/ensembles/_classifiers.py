@@ -11,7 +11,7 @@ from deep._util.checks import Floats, Labels, Votes, check_above
 from deep._util.odds import penalised_logistic
 from deep.base import BaseEnsembler, Grid
 from deep.exceptions import InputError
-from deep.features import distinct_cells, merge_repeats, signed, tokens, weighted_sums
+from deep.features import distinct_cells, merge_repeats, signed, vote_tokens, weighted_sums
 from deep.records import ABSTAIN
 
 
@@ -114,9 +114,9 @@ class LDA(BaseEnsembler):
 
 
 # The most pairs of rows and support vectors whose kernel is held at once.
-KERNEL_BLOCK = 2_000_000
+MAX_KERNEL_PAIRS = 2_000_000
 
-MOST_ROWS = 4_000
+MAX_SVC_ROWS = 4_000
 """The most distinct rows (votes and label) that are fitted; of more, as many are drawn (decision 20)."""
 
 
@@ -172,7 +172,7 @@ class SVC(BaseEnsembler):
         check_above(self.C, 0, "C")
         cells, labels, weights = merge_repeats(X, y, w)
         votes = signed(cells)
-        draws = _drawn(labels, weights)
+        draws = _draw_row_weights(labels, weights)
         fitted = draws > 0
         gamma = _inverse_variance(votes, weights) if self.gamma == "scale" else float(self.gamma)
         # Without a seed it advances numpy's global generator, though nothing in it is random here.
@@ -180,36 +180,36 @@ class SVC(BaseEnsembler):
         # row.
         model = svm.SVC(C=self.C / weights.sum(), gamma=gamma, tol=self.tol, random_state=0)
         self.model_ = model.fit(votes[fitted], labels[fitted], sample_weight=draws[fitted])
-        self.sigmoid_ = _platt_sigmoid(_decisions(model, gamma, votes), labels, weights)
+        self.sigmoid_ = _platt_sigmoid(_decision_function(model, gamma, votes), labels, weights)
 
     def _proba(self, X: Votes) -> Floats:
         slope, intercept = self.sigmoid_
-        return np.asarray(expit(slope * _decisions(self.model_, self.model_.gamma, signed(X)) + intercept))
+        return np.asarray(expit(slope * _decision_function(self.model_, self.model_.gamma, signed(X)) + intercept))
 
 
 def draws_note(n_rows: int) -> str | None:
     """Return the sentence on fits to draws for so many distinct rows (votes and label) of all voters, if any is due."""
-    if n_rows <= MOST_ROWS:
+    if n_rows <= MAX_SVC_ROWS:
         return None
     return (
-        f"SVC is fitted to {MOST_ROWS:,} draws wherever its voters leave more distinct rows (votes and label). "
+        f"SVC is fitted to {MAX_SVC_ROWS:,} draws wherever its voters leave more distinct rows (votes and label). "
         f"All voters leave {n_rows:,}."
     )
 
 
-def _drawn(y: Labels, w: Floats) -> Floats:
+def _draw_row_weights(y: Labels, w: Floats) -> Floats:
     """Return the weights that rows are fitted with: their own, or of too many rows how often each is drawn, scaled."""
-    if len(w) <= MOST_ROWS:
+    if len(w) <= MAX_SVC_ROWS:
         return w
     rng, draws = np.random.default_rng(0), np.zeros(len(w))
     for label in (0, 1):  # each class keeps its weight
         total = w[y == label].sum()
-        n_draws = max(1, round(MOST_ROWS * total / w.sum()))
+        n_draws = max(1, round(MAX_SVC_ROWS * total / w.sum()))
         draws[y == label] = rng.multinomial(n_draws, w[y == label] / total) * (total / n_draws)
     return draws
 
 
-def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
+def _decision_function(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
     """Return scikit-learn's `decision_function`, whose exponentials are as few as the distances between votes are.
 
     Squared distances of signed votes are whole numbers up to four a voter, so the kernel is looked up.
@@ -218,7 +218,7 @@ def _decisions(model: svm.SVC, gamma: float, votes: Floats) -> Floats:
     support, coef = model.support_vectors_, model.dual_coef_[0]
     kernel = np.exp(-gamma * np.arange(4 * votes.shape[1] + 1))
     own, other = (votes**2).sum(axis=1), (support**2).sum(axis=1)
-    step = max(1, KERNEL_BLOCK // max(1, len(support)))
+    step = max(1, MAX_KERNEL_PAIRS // max(1, len(support)))
     result = np.empty(len(votes))
     for start in range(0, len(votes), step):
         part = slice(start, start + step)
@@ -251,13 +251,13 @@ def _platt_sigmoid(decision: Floats, y: Labels, w: Floats) -> tuple[float, float
 
 
 # The most distances held at once, so that memory does not grow with the rows asked for.
-BLOCK = 2**22
+MAX_DISTANCES_HELD = 2**22
 
 # Most cells in a table of all patterns of votes by distance: those of 11 voters.
-TABLE = 2**22
+MAX_TABLE_CELLS = 2**22
 
 # How far two votes of one voter are apart, each in the order no vote, 0, 1.
-APART = np.array([[0, 1, 1], [1, 0, 2], [1, 2, 0]])
+VOTE_DISTANCES = np.array([[0, 1, 1], [1, 0, 2], [1, 2, 0]])
 
 
 class KNeighbors(BaseEnsembler):
@@ -316,9 +316,9 @@ class KNeighbors(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         k = X.shape[1]
-        if (2 * k + 1) * 3**k <= TABLE and 2 * k * (2 * k + 1) * 3**k < len(X) * len(self.patterns_):
-            return self._share_of_ones(_weights_of_all(self.patterns_, self.counts_)[:, _positions(X)])
-        step = max(1, BLOCK // len(self.patterns_))
+        if (2 * k + 1) * 3**k <= MAX_TABLE_CELLS and 2 * k * (2 * k + 1) * 3**k < len(X) * len(self.patterns_):
+            return self._share_of_ones(_weights_of_all_patterns(self.patterns_, self.counts_)[:, _pattern_positions(X)])
+        step = max(1, MAX_DISTANCES_HELD // len(self.patterns_))
         blocks = (X[i : i + step] for i in range(0, len(X), step))
         return np.concatenate([self._share_of_ones(self._weights(block)) for block in blocks])
 
@@ -342,20 +342,20 @@ class KNeighbors(BaseEnsembler):
         return weighted_sums(weights[:, :, 1].T, share.T) / weighted_sums(room.T, np.ones(len(room)))
 
 
-def _positions(X: Votes) -> npt.NDArray[np.intp]:
+def _pattern_positions(X: Votes) -> npt.NDArray[np.intp]:
     """Return the position of each row of votes among all patterns, the first voter counting most."""
     return (X.astype(np.intp) + 1) @ 3 ** np.arange(X.shape[1])[::-1]
 
 
-def _weights_of_all(patterns: Votes, counts: Floats) -> Floats:
+def _weights_of_all_patterns(patterns: Votes, counts: Floats) -> Floats:
     """Return the weight of training rows by distance, pattern and label: of all 3^k patterns of k voters."""
     k = patterns.shape[1]
     weights = np.zeros((2 * k + 1, 3**k, 2))
-    weights[0, _positions(patterns)] = counts
+    weights[0, _pattern_positions(patterns)] = counts
     for voter in range(k):
         of_rest = weights.reshape(2 * k + 1, 3**voter, 3, -1)
         result = np.zeros_like(of_rest)
-        for (theirs, ours), apart in np.ndenumerate(APART):
+        for (theirs, ours), apart in np.ndenumerate(VOTE_DISTANCES):
             result[apart:, :, ours] += of_rest[: 2 * k + 1 - apart, :, theirs]
         weights = result.reshape(weights.shape)
     return weights
@@ -427,7 +427,7 @@ class WeightedMajorityVoting(BaseEnsembler):
         pseudo = check_above(self.smoothing, 0, "smoothing")
         cast = w @ (X != ABSTAIN)
         # Balanced, or a judge that always says the more frequent label would lead.
-        accuracy = (_share_right(X, y, w, 0) + _share_right(X, y, w, 1)) / 2
+        accuracy = (_share_of_right_votes(X, y, w, 0) + _share_of_right_votes(X, y, w, 1)) / 2
         smoothed = (cast * accuracy + pseudo) / (cast + 2 * pseudo)
         # Log-odds of being right are the best weights of independent voters (Nitzan and Paroush 1982).
         self.voter_weights_ = np.maximum(0.0, np.log(smoothed / (1 - smoothed)))
@@ -436,7 +436,7 @@ class WeightedMajorityVoting(BaseEnsembler):
         return _share_of_ones(X, self.voter_weights_)
 
 
-def _share_right(X: Votes, y: Labels, w: Floats, label: int) -> Floats:
+def _share_of_right_votes(X: Votes, y: Labels, w: Floats, label: int) -> Floats:
     """Return each voter's weighted share of right votes among those it cast on one class, 0.5 for none."""
     votes, weights = X[y == label], w[y == label]
     return _divide(weights @ (votes == label), weights @ (votes != ABSTAIN))
@@ -452,7 +452,7 @@ def _divide(part: Floats, whole: Floats) -> Floats:
 
 
 # Strong credit is what makes up for voters that err together, at 10,000 rows about one row each.
-ALPHAS = {"alpha": (1.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)}
+ALPHA_GRID = {"alpha": (1.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)}
 
 
 class BernoulliNB(BaseEnsembler):
@@ -484,7 +484,7 @@ class BernoulliNB(BaseEnsembler):
     [0.75, 0.25, 0.5]
     """
 
-    param_grid: ClassVar[Grid] = ALPHAS
+    param_grid: ClassVar[Grid] = ALPHA_GRID
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
@@ -535,19 +535,19 @@ class MultinomialNB(BaseEnsembler):
     [0.75, 0.25, 0.5]
     """
 
-    param_grid: ClassVar[Grid] = ALPHAS
+    param_grid: ClassVar[Grid] = ALPHA_GRID
 
     def __init__(self, alpha: float = 1.0, *, zeros: bool = True) -> None:
         self.alpha, self.zeros = alpha, zeros
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_above(self.alpha, 0, "alpha")
-        one_hot, total = tokens(X)[:, : (1 + self.zeros) * X.shape[1]], np.bincount(y, weights=w)
+        one_hot, total = vote_tokens(X)[:, : (1 + self.zeros) * X.shape[1]], np.bincount(y, weights=w)
         self.class_log_odds_ = float(np.log(total[1] / total[0]))
         counts = np.stack([w[y == label] @ one_hot[y == label] for label in (0, 1)]) + self.alpha
         shares = counts / counts.sum(axis=1, keepdims=True)
         self.token_log_odds_ = np.log(shares[1] / shares[0])
 
     def _proba(self, X: Votes) -> Floats:
-        one_hot = tokens(X)[:, : len(self.token_log_odds_)]
+        one_hot = vote_tokens(X)[:, : len(self.token_log_odds_)]
         return np.asarray(expit(weighted_sums(one_hot, self.token_log_odds_) + self.class_log_odds_))

@@ -11,14 +11,14 @@ from scipy.special import expit
 from deep._util.checks import Floats, Labels, Votes
 from deep.base import BaseEnsembler, Grid
 from deep.exceptions import InputError
-from deep.features import tokens, weighted_sums
+from deep.features import vote_tokens, weighted_sums
 from deep.records import ABSTAIN
 
 # The least expected count of a vote that occurs, the least prior and the least probability of a vote.
 MIN_SHARE = 1e-10
 
 # The signs of the log-odds for label 0 and for label 1.
-SIGNS = np.array([[-1.0], [1.0]])
+LABEL_SIGNS = np.array([[-1.0], [1.0]])
 
 
 class DawidSkene(BaseEnsembler):
@@ -81,7 +81,7 @@ class DawidSkene(BaseEnsembler):
         has_votes = (X != ABSTAIN).any(axis=1)
         if not has_votes.any():
             raise InputError("`X` must hold at least one vote. Got only -1 (no vote).")
-        votes, w = tokens(X[has_votes]), w[has_votes]
+        votes, w = vote_tokens(X[has_votes]), w[has_votes]
         # The least expected count of each token; a voter that never votes gets as many of both.
         cast = (w @ votes).reshape(2, -1)
         least = np.where(cast > 0, MIN_SHARE, np.where(cast.sum(axis=0) == 0, 0.5, 0.0)).ravel()
@@ -89,13 +89,13 @@ class DawidSkene(BaseEnsembler):
         # EM starts from the vote shares, which is what tells label 1 from label 0: the likelihood is the same with both
         # labels exchanged.
         posterior = np.stack([1.0 - ones, ones])
-        prior, rates = _maximize(votes, w * posterior, least)
+        prior, rates = _maximization_step(votes, w * posterior, least)
         self.n_iter_, self.converged_ = 0, False
         while self.n_iter_ < self.max_iter and not self.converged_:
-            by_token, of_prior = _log_odds(prior, rates)
+            by_token, of_prior = _token_log_odds(prior, rates)
             # Bayes' rule under conditional independence: log-likelihood ratios of the votes add to the prior log-odds.
-            before, posterior = posterior, np.asarray(expit(SIGNS * (votes @ by_token + of_prior)))
-            prior, rates = _maximize(votes, w * posterior, least)
+            before, posterior = posterior, np.asarray(expit(LABEL_SIGNS * (votes @ by_token + of_prior)))
+            prior, rates = _maximization_step(votes, w * posterior, least)
             self.n_iter_ += 1
             self.converged_ = bool(np.abs(posterior - before).max() <= self.tol)
         self.prior_ = float(prior[1])
@@ -109,11 +109,11 @@ class DawidSkene(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         rates = self.confusion_.transpose(1, 2, 0)[:, ::-1].reshape(2, -1)
-        by_token, prior = _log_odds(np.array([1.0 - self.prior_, self.prior_]), rates)
-        return np.asarray(expit(weighted_sums(tokens(X), by_token) + prior))
+        by_token, prior = _token_log_odds(np.array([1.0 - self.prior_, self.prior_]), rates)
+        return np.asarray(expit(weighted_sums(vote_tokens(X), by_token) + prior))
 
 
-def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floats]:
+def _maximization_step(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floats]:
     """Return the most likely prior of label 0 and 1, and error rates, where labels have weights `share`.
 
     Parameters
@@ -137,7 +137,7 @@ def _maximize(votes: Floats, share: Floats, least: Floats) -> tuple[Floats, Floa
     return mass / mass.sum(), (by_vote / by_vote.sum(axis=1, keepdims=True)).reshape(2, -1)
 
 
-def _log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
+def _token_log_odds(prior: Floats, rates: Floats) -> tuple[Floats, float]:
     """Return the log-odds of label 1 that each token adds, and those of the prior."""
     log_rates, log_prior = np.log(np.maximum(rates, MIN_SHARE)), np.log(np.maximum(prior, MIN_SHARE))
     return log_rates[1] - log_rates[0], float(log_prior[1] - log_prior[0])
@@ -229,7 +229,7 @@ class LabelModel(BaseEnsembler):
         self._check_params()
         # Snorkel's own bound on the rates, with the sum of weights for the number of rows.
         least = min(0.01, 10 ** -np.ceil(np.log10(w.sum())))
-        bounded = _right_way_round(self._mu(X, w).clip(least, 1 - least), self.class_balance)
+        bounded = _orient_labels(self._mu(X, w).clip(least, 1 - least), self.class_balance)
         self.vote_probs_ = bounded.reshape(X.shape[1], 2, 2).transpose(0, 2, 1)
 
     def _check_params(self) -> None:
@@ -244,9 +244,9 @@ class LabelModel(BaseEnsembler):
 
     def _mu(self, X: Votes, w: Floats) -> Floats:
         """Return the mu of least loss that `N_STARTS` starts lead to, shape (2 * n_voters, 2)."""
-        votes, rng = _indicators(X), np.random.RandomState(self.random_state)
+        votes, rng = _vote_indicators(X), np.random.RandomState(self.random_state)
         overlaps = np.asarray(votes.T @ (w[:, None] * votes) / w.sum())
-        loss = _Loss(overlaps, np.asarray(self.class_balance), self.l2, _start(overlaps, self.class_balance))
+        loss = _Loss(overlaps, np.asarray(self.class_balance), self.l2, _initial_mu(overlaps, self.class_balance))
         result = [
             loss.minimum(loss.start * rng.random_sample(None if i == 0 else loss.start.shape)) for i in range(N_STARTS)
         ]
@@ -261,15 +261,15 @@ class LabelModel(BaseEnsembler):
 
     def _proba(self, X: Votes) -> Floats:
         prior = np.log(self.class_balance[1]) - np.log(self.class_balance[0])
-        return np.asarray(expit(prior + weighted_sums(_indicators(X), self.vote_log_odds_.ravel())))
+        return np.asarray(expit(prior + weighted_sums(_vote_indicators(X), self.vote_log_odds_.ravel())))
 
 
-def _indicators(X: Votes) -> Floats:
+def _vote_indicators(X: Votes) -> Floats:
     """Return two columns a voter, "voted 0" and "voted 1", in snorkel's order."""
     return np.stack([X == 0, X == 1], axis=2).reshape(len(X), -1).astype(np.float64)
 
 
-def _start(overlaps: Floats, balance: tuple[float, float]) -> Floats:
+def _initial_mu(overlaps: Floats, balance: tuple[float, float]) -> Floats:
     """Return P(voter votes v | label) where each voter is right on `PRECISION` of its votes; 0 for wrong votes."""
     shares, label = np.diag(overlaps), np.arange(len(overlaps)) % 2
     start = np.zeros((len(overlaps), 2))
@@ -277,7 +277,7 @@ def _start(overlaps: Floats, balance: tuple[float, float]) -> Floats:
     return start
 
 
-def _misfit(mu: Floats, overlaps: Floats, balance: Floats | tuple[float, float]) -> Floats:
+def _overlap_misfit(mu: Floats, overlaps: Floats, balance: Floats | tuple[float, float]) -> Floats:
     """Return mu P mu' - O, 0 on the voters' own blocks."""
     misfit = (mu * balance) @ mu.T - overlaps
     voters = np.arange(0, len(mu), 2)
@@ -297,7 +297,7 @@ class _Loss:
 
     def value_and_slope(self, flat: Floats) -> tuple[float, Floats]:
         mu = flat.reshape(-1, 2)
-        joint, misfit = mu * self.balance, _misfit(mu, self.overlaps, self.balance)
+        joint, misfit = mu * self.balance, _overlap_misfit(mu, self.overlaps, self.balance)
         shares, away, tied = joint.sum(axis=1) - np.diag(self.overlaps), mu - self.start, mu @ TIES
         pull = self.l2**2 * (away**2).sum() + self.l2 / 2 * (mu**2).sum() + (tied * mu).sum() / 2
         slope = (4 * misfit @ joint) + 2 * shares[:, None] * self.balance
@@ -314,7 +314,7 @@ class _Loss:
         joint, i = mu * self.balance, np.arange(n)
         result = 4 * self._others[:, None, :, None] * joint.T[:, :, None] * joint[:, None, None, :]
         result[i, :, i, :] += 4 * np.einsum("ij,ja,jb->iab", self._others, joint, joint) + self._own_curvature
-        misfit = 4 * _misfit(mu, self.overlaps, self.balance)
+        misfit = 4 * _overlap_misfit(mu, self.overlaps, self.balance)
         for label in (0, 1):
             result[:, label, :, label] += self.balance[label] * misfit
         return np.asarray(result.reshape(2 * n, 2 * n))
@@ -337,7 +337,7 @@ class _Loss:
         return np.asarray(mu.reshape(-1, 2))
 
 
-def _right_way_round(mu: Floats, balance: tuple[float, float]) -> Floats:
+def _orient_labels(mu: Floats, balance: tuple[float, float]) -> Floats:
     """Return mu with its labels swapped where equal priors allow it and voters would else be wrong more often."""
     if np.around(balance[0], 3) != np.around(balance[1], 3):
         return mu

@@ -36,7 +36,7 @@ ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER_GROUP, OWN_NAMES).us
 """All that can be named: deep's own, and those of guests and other packages, which are tried only where named."""
 
 
-def _load(name: str) -> Any:
+def _load_ensembler(name: str) -> Any:
     """Return the class of a name, of deep or of another package."""
     from deep.base import BaseEnsembler  # with scikit-learn, which the names alone do without
 
@@ -45,11 +45,11 @@ def _load(name: str) -> Any:
     return load_class(name, ENSEMBLER_GROUP, BaseEnsembler, OWN_NAMES)
 
 
-ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(OWN_NAMES, _load)
+ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(OWN_NAMES, _load_ensembler)
 """The ensemblers by name, in the order of `ENSEMBLER_NAMES`."""
 
 # The library of each ensembler that ``deep-judges[boosting]`` brings.
-BOOSTING = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
+BOOSTING_LIBRARIES = {"CatBoost": "catboost", "LGBM": "lightgbm", "XGB": "xgboost"}
 
 
 def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def guest_ensemblers() -> tuple[str, ...]:
     return tuple(result)
 
 
-def left_out_note() -> str | None:
+def missing_libraries_note() -> str | None:
     """Return the sentence that names the ensemblers whose libraries are not installed; None where all are."""
     if names := ", ".join(_lacking()):
         return f"Left out because their libraries are not installed: {names}. Run: pip install 'deep-judges[boosting]'."
@@ -78,4 +78,4 @@ def left_out_note() -> str | None:
 
 
 def _lacking() -> list[str]:
-    return [name for name, library in BOOSTING.items() if find_spec(library) is None]
+    return [name for name, library in BOOSTING_LIBRARIES.items() if find_spec(library) is None]

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from deep._util.checks import Floats, Labels, Positions, Votes, check_above, check_count
 from deep.base import BaseEnsembler, Grid, StagedEnsembler
 from deep.exceptions import InputError
-from deep.features import distinct_cells, merge_repeats, neutral, signed, splits_of
+from deep.features import average_over_abstains, distinct_cells, merge_repeats, signed, vote_splits
 
 
 @dataclass(eq=False, repr=False)
@@ -57,7 +57,7 @@ class DecisionTree(BaseEnsembler):
     param_grid: ClassVar[Grid] = {"min_weight_fraction_leaf": (0.01, 0.02, 0.05, 0.1)}
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
-        _check_size(self.max_depth, self.min_weight_fraction_leaf)
+        _check_tree_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = merge_repeats(X, y, w)
         model = tree.DecisionTreeClassifier(
             max_depth=self.max_depth,
@@ -67,7 +67,7 @@ class DecisionTree(BaseEnsembler):
         self.model_ = model.fit(signed(cells), labels, sample_weight=weights)
 
     def _proba(self, X: Votes) -> Floats:
-        return neutral(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
+        return average_over_abstains(X, lambda votes: np.asarray(self.model_.predict_proba(votes)[:, 1]))
 
 
 @dataclass(eq=False, repr=False)
@@ -118,7 +118,7 @@ class RandomForest(BaseEnsembler):
 
     def _fit(self, X: Votes, y: Labels, w: Floats) -> None:
         check_count(self.n_estimators, "n_estimators")
-        _check_size(self.max_depth, self.min_weight_fraction_leaf)
+        _check_tree_size(self.max_depth, self.min_weight_fraction_leaf)
         cells, labels, weights = merge_repeats(X, y, w)
         # What scikit-learn's trees compute in; unchecked input must be of these types.
         votes, target = signed(cells).astype(np.float32), labels.astype(np.float64)
@@ -142,7 +142,7 @@ class RandomForest(BaseEnsembler):
             ]
 
     def _proba(self, X: Votes) -> Floats:
-        return neutral(X, self._mean_proba)
+        return average_over_abstains(X, self._mean_proba)
 
     def _mean_proba(self, votes: Floats) -> Floats:
         single = votes.astype(np.float32)
@@ -150,7 +150,7 @@ class RandomForest(BaseEnsembler):
         return np.asarray(total / len(self.trees_))
 
 
-def _check_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
+def _check_tree_size(max_depth: int | None, min_weight_fraction_leaf: float) -> None:
     if max_depth is not None:
         check_count(max_depth, "max_depth")
     if not 0 <= min_weight_fraction_leaf <= 0.5:
@@ -243,7 +243,7 @@ class AdaBoost(StagedEnsembler):
 
     def _boost(self, votes: Floats, is_one: npt.NDArray[np.bool_], share: Floats) -> Iterator[tuple[Stump, float]]:
         """Yield each round's stump and its weight."""
-        splits = [*splits_of(votes), (0, np.inf)]  # the last splits nothing
+        splits = [*vote_splits(votes), (0, np.inf)]  # the last splits nothing
         above = np.array([votes[:, voter] > threshold for voter, threshold in splits])
         for _ in range(self.n_estimators):
             best, says_below, says_above = _best_split(above, is_one, share)
@@ -264,7 +264,7 @@ class AdaBoost(StagedEnsembler):
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
         if not self.stumps_:
             return np.full((len(stages), len(X)), self.prior_)
-        return neutral(X, lambda votes: self._after(votes, stages))
+        return average_over_abstains(X, lambda votes: self._after(votes, stages))
 
     def _after(self, votes: Floats, stages: Sequence[int]) -> Floats:
         """Return P after each number of rounds, by row of signed votes; the last where boosting ended before."""
@@ -298,13 +298,13 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
 
 
 # Gains that differ by less, as a share of the best, are equal.
-SAME_GAIN = 1e-12
+GAIN_TOLERANCE = 1e-12
 
 # A leaf whose loss has less curvature than this adds nothing.
-MIN_BEND = 1e-150
+MIN_LEAF_CURVATURE = 1e-150
 
 # The most pairs of a tree and a row that are walked through together, which bounds memory.
-MAX_PAIRS = 2**21
+MAX_TREE_ROW_PAIRS = 2**21
 
 
 @dataclass(eq=False, repr=False)
@@ -366,7 +366,7 @@ class GradientBoosting(StagedEnsembler):
         patterns, counts = distinct_cells(X, y, w)
         total, ones = counts.sum(axis=1), counts[:, 1]
         self.prior_ = float(logit(ones.sum() / total.sum()))
-        grower = _Grower(signed(patterns), total, self.max_depth)
+        grower = _TreeGrower(signed(patterns), total, self.max_depth)
         # Nodes of a full binary tree of this depth, or of one with a leaf a pattern where that is fewer.
         shape = self.n_estimators, min(2 ** (self.max_depth + 1), 2 * len(patterns)) - 1
         self.voter_, self.left_ = np.full(shape, -1), np.tile(np.arange(shape[1]), (shape[0], 1))
@@ -379,17 +379,17 @@ class GradientBoosting(StagedEnsembler):
                 leaf = grower.grow(residual, self.voter_[tree], self.threshold_[tree], self.left_[tree])
                 # The Newton step of each leaf; 0 for a node that is none.
                 slope, bend = (np.bincount(leaf, part, shape[1]) for part in (residual, total * p * (1 - p)))
-                step = np.divide(slope, bend, out=np.zeros(shape[1]), where=bend > MIN_BEND)
+                step = np.divide(slope, bend, out=np.zeros(shape[1]), where=bend > MIN_LEAF_CURVATURE)
                 value[:] = self.learning_rate * step
                 log_odds += value[leaf]
 
     def _staged_proba(self, X: Votes, stages: Sequence[int]) -> Floats:
-        return neutral(X, lambda votes: self._after(votes, stages))
+        return average_over_abstains(X, lambda votes: self._after(votes, stages))
 
     def _after(self, votes: Floats, stages: Sequence[int]) -> Floats:
         """Return P after each number of rounds, by row of signed votes."""
         n_trees = max(stages)
-        step = max(1, MAX_PAIRS // n_trees)
+        step = max(1, MAX_TREE_ROW_PAIRS // n_trees)
         parts = [self._sums(votes[i : i + step], n_trees)[np.array(stages) - 1] for i in range(0, len(votes), step)]
         return np.asarray(expit(np.concatenate(parts, axis=1)))
 
@@ -405,12 +405,12 @@ class GradientBoosting(StagedEnsembler):
         return np.asarray(np.cumsum(values, axis=0))
 
 
-class _Grower:
+class _TreeGrower:
     """Grows trees on the same patterns, of which all splits of all nodes of a level are weighed at once."""
 
     def __init__(self, votes: Floats, total: Floats, max_depth: int) -> None:
         self.votes, self.total, self.max_depth = votes, total, max_depth
-        splits = splits_of(votes)
+        splits = vote_splits(votes)
         self.voter = np.array([voter for voter, _ in splits], dtype=np.intp)
         self.threshold = np.array([threshold for _, threshold in splits])
         self.above = votes[:, self.voter] > self.threshold
@@ -446,7 +446,7 @@ class _Grower:
         # NaN of a side without rows: no split at all, so below every other.
         gains[~(gains >= 0)] = -1.0
         best = gains.max(axis=1)
-        return (gains >= (best - SAME_GAIN * np.abs(best))[:, None]).argmax(axis=1), best
+        return (gains >= (best - GAIN_TOLERANCE * np.abs(best))[:, None]).argmax(axis=1), best
 
     def _thresholds(self, inside: npt.NDArray[np.bool_], best: Positions) -> Floats:
         """Return thresholds halfway between the votes that a node holds on either side."""

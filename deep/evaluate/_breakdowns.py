@@ -21,7 +21,7 @@ from deep.judges import parse_voter
 from deep.records import ABSTAIN, VoteMatrix
 
 # The most raters of whom every pair is compared (66 pairs); of more, only measures of all together are taken.
-MOST_PAIRED = 12
+MAX_RATERS_PAIRED = 12
 
 
 def agreement_measures(
@@ -51,11 +51,11 @@ def agreement_measures(
     -------
     list of dict
         `name`, `items`, `value`, `low` and `high` of Cohen's kappa of each pair, Fleiss' kappa and Krippendorff's
-        alpha; empty where there are no items. Of more than `MOST_PAIRED` raters, no pairs.
+        alpha; empty where there are no items. Of more than `MAX_RATERS_PAIRED` raters, no pairs.
     """
     if not len(ratings):
         return []
-    raters = range(len(names)) if len(names) <= MOST_PAIRED else ()
+    raters = range(len(names)) if len(names) <= MAX_RATERS_PAIRED else ()
     measures: list[tuple[str, Callable[[npt.ArrayLike], float], Ratings]] = [
         *(
             (f"Cohen's kappa, {names[i]} and {names[j]}", cohen_kappa, ratings[:, [i, j]])
@@ -77,17 +77,17 @@ def agreement_measures(
 
 
 # Families of LLMs, looked for anywhere in a name; of another LLM it is the first word of its name.
-FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
+LLM_FAMILIES = ("claude", "command", "deepseek", "gemini", "gemma", "gpt", "grok", "llama", "mistral", "phi", "qwen")
 
 # Families of LLMs whose names say another word.
 OTHER_WORDS = {"davinci": "gpt", "mixtral": "mistral", "ministral": "mistral", "codestral": "mistral", "palm": "gemini"}
 # OpenAI's o1 and its like, whose names say no family.
-REASONERS = re.compile(r"(?:^|[^a-z0-9])o[1-9](?![a-z0-9])")
+REASONING_MODEL_PATTERN = re.compile(r"(?:^|[^a-z0-9])o[1-9](?![a-z0-9])")
 
 # The level of all intervals here, and half their width in standard deviations.
 LEVEL, Z_95 = 0.95, 1.96
 # The bias is told where either side has so many labels.
-MIN_LABELS = 5
+MIN_LABELS_FOR_BIAS = 5
 
 
 def family_of_llm(name: str) -> str:
@@ -99,14 +99,14 @@ def family_of_llm(name: str) -> str:
     ['gpt', 'gpt', 'llama', 'falcon']
     """
     model = name.lower().rpartition("/")[2]
-    words = {**{word: word for word in FAMILIES}, **OTHER_WORDS}
+    words = {**{word: word for word in LLM_FAMILIES}, **OTHER_WORDS}
     family_name = next((family for word, family in words.items() if word in model), None)
-    if family_name is None and REASONERS.search(model):
+    if family_name is None and REASONING_MODEL_PATTERN.search(model):
         return "gpt"
     return family_name or re.split(r"[^a-z]", model.lstrip("0123456789_-. "))[0] or model
 
 
-def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:
+def own_family_vote_mask(votes: VoteMatrix, writers: Sequence[str]) -> Mask:
     """Return which votes are of a judge on a text of its own family, shape (n_examples, n_voters)."""
     of_writer = np.array([family_of_llm(name) if name else "" for name in writers], dtype=object)
     voters = (parse_voter(name) for name in votes.voter_names)
@@ -114,9 +114,9 @@ def own_votes(votes: VoteMatrix, writers: Sequence[str]) -> Mask:
     return np.asarray(of_writer[:, None] == of_judge)
 
 
-def without_own_votes(votes: VoteMatrix, writers: Sequence[str]) -> VoteMatrix:
+def without_own_family_votes(votes: VoteMatrix, writers: Sequence[str]) -> VoteMatrix:
     """Return the votes without those of judges on texts of their own family."""
-    return replace(votes, votes=np.where(own_votes(votes, writers), ABSTAIN, votes.votes).astype(np.int8))
+    return replace(votes, votes=np.where(own_family_vote_mask(votes, writers), ABSTAIN, votes.votes).astype(np.int8))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class OwnFamily(Measured):
         Share of its votes that are 1.
     bias : float
         How much more often it says 1 of its own family's texts than of others that are as consistent; NaN where there
-        are fewer than `MIN_LABELS` labels of either.
+        are fewer than `MIN_LABELS_FOR_BIAS` labels of either.
     bias_ci : (float, float)
         Its 95 % interval.
     """
@@ -153,7 +153,7 @@ class OwnFamily(Measured):
 
 def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamily]:
     """Yield how each judge treats its own family, of judges whose family wrote some of the items and not all."""
-    own, has_writer = own_votes(votes, writers), np.array(writers) != ""
+    own, has_writer = own_family_vote_mask(votes, writers), np.array(writers) != ""
     shares = (votes.votes == 1).sum(axis=1) / np.maximum((votes.votes >= 0).sum(axis=1), 1)
     for column, name in enumerate(votes.voter_names):
         has_vote = (votes.votes[:, column] >= 0) & has_writer
@@ -163,8 +163,8 @@ def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamil
         says = [float((votes.votes[side, column] == 1).mean()) for side in sides]
         labels = [int((votes.labels[side] >= 0).sum()) for side in sides]
         bias, ends = float("nan"), (float("nan"), float("nan"))
-        if min(labels) >= MIN_LABELS:
-            bias, ends = _bias(votes, shares, column, sides)
+        if min(labels) >= MIN_LABELS_FOR_BIAS:
+            bias, ends = _own_family_bias(votes, shares, column, sides)
         voter = parse_voter(name)
         yield OwnFamily(
             judge=name,
@@ -179,7 +179,7 @@ def own_families(votes: VoteMatrix, writers: Sequence[str]) -> Iterator[OwnFamil
         )
 
 
-def _bias(
+def _own_family_bias(
     votes: VoteMatrix, shares: Floats, column: int, sides: Sequence[Positions]
 ) -> tuple[float, tuple[float, float]]:
     """Return how much more often a judge says 1 on one side than on the other, where as much is true, and its bounds.
@@ -245,13 +245,13 @@ def own_family_words(families: Sequence[OwnFamily]) -> Iterator[str]:
                 f"interval {in_percent(one.bias_ci, '+')}). `--exclude-own` leaves these votes out."
             )
     if families and not measured:
-        yield f"Testing whether judges favour their own LLM family needs {MIN_LABELS} labels of each side."
+        yield f"Testing whether judges favour their own LLM family needs {MIN_LABELS_FOR_BIAS} labels of each side."
     elif measured and all(low <= 0 <= high for low, high in (one.bias_ci for one in measured)):
         yield f"None of {len(measured)} judges clearly favours texts by LLMs of the same family."
 
 
 # The parts of equal width in which scores, which have no levels, are counted.
-N_BINS = 10
+N_SCORE_BINS = 10
 
 
 def level_rows(votes: VoteMatrix) -> Iterator[Row]:
@@ -264,7 +264,7 @@ def level_rows(votes: VoteMatrix) -> Iterator[Row]:
         if scale.binary or votes.answers is None:
             continue
         answer_rows = np.flatnonzero(~np.isnan(votes.answers[:, j]))
-        names, level = _levels(votes.answers[answer_rows, j], scale)
+        names, level = _levels_of_answers(votes.answers[answer_rows, j], scale)
         for code, name in enumerate(names):
             rows = answer_rows[level == code]
             labeled = rows[votes.labels[rows] >= 0]
@@ -283,16 +283,16 @@ def level_rows(votes: VoteMatrix) -> Iterator[Row]:
             }
 
 
-def _levels(places: Floats, scale: Scale) -> tuple[list[str], Positions]:
+def _levels_of_answers(places: Floats, scale: Scale) -> tuple[list[str], Positions]:
     """Return the names of the levels of a scale, or of its parts where they are too many, and that of each answer."""
     steps = np.linspace(0.0, 1.0, scale.n_levels) if scale.n_levels else np.empty(0)
     # 0.1 + 0.2 and 0.3 are one level.
     levels = np.unique(np.round(np.concatenate([places, steps]), 9))
     if len(levels) <= MOST_LEVELS:
         return [scale.answer(place) for place in levels], np.searchsorted(levels, np.round(places, 9))
-    ends = [scale.answer(end) for end in np.linspace(0.0, 1.0, N_BINS + 1)]
+    ends = [scale.answer(end) for end in np.linspace(0.0, 1.0, N_SCORE_BINS + 1)]
     names = [f"{low} to {high}" for low, high in pairwise(ends)]
-    return names, np.minimum((places * N_BINS).astype(np.intp), N_BINS - 1)
+    return names, np.minimum((places * N_SCORE_BINS).astype(np.intp), N_SCORE_BINS - 1)
 
 
 def rank_agreement(votes: VoteMatrix) -> Floats | None:
@@ -323,7 +323,7 @@ def level_tables(levels: Sequence[Row], judges: Sequence[str], agreement: Floats
         rows = []
         for judge in dict.fromkeys(row["judge"] for row in of_scale):
             own = {row["answer"]: row for row in of_scale if row["judge"] == judge}
-            rows.append({"judge": judge, **{answer: _cell(own.get(answer)) for answer in answers}})
+            rows.append({"judge": judge, **{answer: _level_cell(own.get(answer)) for answer in answers}})
             if agreement is not None and len(judges) > 1:
                 others = np.delete(agreement[judges.index(judge)], judges.index(judge))
                 rows[-1]["ranks alike"] = shown(float(np.nanmean(others)) if not np.isnan(others).all() else None)
@@ -331,7 +331,7 @@ def level_tables(levels: Sequence[Row], judges: Sequence[str], agreement: Floats
         yield DataTable(f"Answers on the scale {scale} ({what})", rows)
 
 
-def _cell(row: Row | None) -> str:
+def _level_cell(row: Row | None) -> str:
     if row is None or not row["items"]:
         return ""
     return f"{row['items']:,}" + (f" ({shown(row['consistent'], '.0%')})" if row["labeled"] else "")

@@ -6,20 +6,20 @@ from types import MappingProxyType
 
 from deep import evaluate  # by the room: few cards have grades, or writers of their texts
 from deep._util.names import format_dollars, short_names
-from deep.evaluate._cards import FEWEST_JOINT_ERRORS, JudgeCard, PanelCard, ranked
+from deep.evaluate._cards import MIN_JOINT_ERRORS, JudgeCard, PanelCard, ranked
 from deep.evaluate._measured import DataTable, Measured, in_percent, shown
 from deep.evaluate._verdict import effective_words
 
-ONE_JUDGE = "For decisions, these labels do not show that the panel is better than one judge ({})."
+ONE_JUDGE_SENTENCE = "For decisions, these labels do not show that the panel is better than one judge ({})."
 
 # The most similar pairs of judges that are named.
-N_PAIRS = 3
+N_SIMILAR_PAIRS_NAMED = 3
 
 # Beside a choice that loses more than chance explains.
-KEEP_ALL = " All judges together do better, beyond chance. Keep all until more labels show otherwise."
+KEEP_ALL_SENTENCE = " All judges together do better, beyond chance. Keep all until more labels show otherwise."
 
 # The most characters of a claim beside its id.
-MAX_CLAIM = 100
+MAX_CLAIM_CHARACTERS = 100
 
 
 def worth_words(card: PanelCard) -> Iterator[str]:
@@ -37,7 +37,7 @@ def worth_words(card: PanelCard) -> Iterator[str]:
         yield (
             f"Judges kept by this rule, on held-out parts: log loss {outer.loss_increase:+.3f} (90 % "
             f"interval {shown(outer.increase_ci, '+.3f')}), balanced accuracy {in_percent(outer.accuracy_change, '+')} "
-            f"points ({in_percent(outer.change_ci, '+')}).{KEEP_ALL if outer.increase_ci[0] > 0 else ''}"
+            f"points ({in_percent(outer.change_ci, '+')}).{KEEP_ALL_SENTENCE if outer.increase_ci[0] > 0 else ''}"
         )
     yield (
         f"All {n}, with `deep fit` and each of {outer.parts} parts held out: balanced accuracy "
@@ -57,7 +57,7 @@ def worth_words(card: PanelCard) -> Iterator[str]:
     )
     if worth.one_judge and not card.coin:
         yield (
-            f"{ONE_JUDGE.format(best)} The best single judge's log loss differs from the panel's by "
+            f"{ONE_JUDGE_SENTENCE.format(best)} The best single judge's log loss differs from the panel's by "
             f"{worth.steps[-1].loss_increase:+.4f}."
         )
 
@@ -81,7 +81,7 @@ def panel_words(card: PanelCard) -> Iterator[str]:
     # The errors of coins are alike by what they always say, which is no dependence.
     if len(card.judges) > 1 and not math.isnan(card.effective_votes) and not card.coin:
         yield effective_words(len(card.judges), card.effective_votes)
-        yield from _alike(card)
+        yield from _most_similar_judges(card)
     if card.own_family:
         yield from evaluate.own_family_words(card.own_family)
     yield from cost_words(card)
@@ -93,7 +93,7 @@ def panel_words(card: PanelCard) -> Iterator[str]:
         yield f"The benefit of the panel was not measured. {card.worth_missing}"
 
 
-def _alike(card: PanelCard) -> list[str]:
+def _most_similar_judges(card: PanelCard) -> list[str]:
     """Return the judges whose errors are most correlated, of those that err together often enough to tell."""
     if card.error_correlation is None or card.joint_errors is None:
         return []
@@ -101,7 +101,7 @@ def _alike(card: PanelCard) -> list[str]:
         (card.error_correlation[i, j], i, j)
         for i in range(len(card.judges))
         for j in range(i)
-        if card.joint_errors[i, j] >= FEWEST_JOINT_ERRORS
+        if card.joint_errors[i, j] >= MIN_JOINT_ERRORS
     ]
     if not pairs:
         return ["Most similar errors: too few common errors to tell."]
@@ -109,7 +109,7 @@ def _alike(card: PanelCard) -> list[str]:
     n = card.joint_errors
     return [
         f"Similar errors: {short[i]} and {short[j]} (correlation {value:.2f}, {n[i, j]:,} joint errors)."
-        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_PAIRS]
+        for value, i, j in sorted(pairs, key=lambda pair: -pair[0])[:N_SIMILAR_PAIRS_NAMED]
         if value > 0
     ]
 
@@ -132,10 +132,10 @@ def cost_words(card: PanelCard) -> Iterator[str]:
         yield f"A second sample is worth most for {short[card.sample_twice]}."
 
 
-Claims = Mapping[tuple[str, str], str]
+ClaimTexts = Mapping[tuple[str, str], str]
 
 
-def card_tables(card: PanelCard, most: int, claims: Claims = MappingProxyType({})) -> Iterator[DataTable]:
+def card_tables(card: PanelCard, most: int, claims: ClaimTexts = MappingProxyType({})) -> Iterator[DataTable]:
     """Yield the tables of a card that have rows, those of single figures folded.
 
     Parameters
@@ -147,10 +147,10 @@ def card_tables(card: PanelCard, most: int, claims: Claims = MappingProxyType({}
     claims : mapping of (dataset, item_id) to str, optional
         Shown beside ids, where they are known.
     """
-    yield from (table for table in _tables(card, most, claims) if table.rows)
+    yield from (table for table in _all_tables(card, most, claims) if table.rows)
 
 
-def _tables(card: PanelCard, most: int, claims: Claims) -> Iterator[DataTable]:
+def _all_tables(card: PanelCard, most: int, claims: ClaimTexts) -> Iterator[DataTable]:
     agreement = [
         {
             "measure": row["name"],
@@ -191,15 +191,15 @@ def _tables(card: PanelCard, most: int, claims: Claims) -> Iterator[DataTable]:
     steps = [{"judges": f"{len(step.judges)}", **step.cells()} for step in (card.worth.steps if card.worth else ())]
     title = "Judges dropped one by one, the least useful first; log loss and balanced accuracy on held-out datasets"
     yield DataTable(title, steps, folded=True)
-    yield from _items(card, most, claims)
+    yield from _item_tables(card, most, claims)
 
 
-def _items(card: PanelCard, most: int, claims: Claims) -> Iterator[DataTable]:
+def _item_tables(card: PanelCard, most: int, claims: ClaimTexts) -> Iterator[DataTable]:
     """Yield the worst disagreements of each judge, and the labels that most judges contradict."""
 
     def place(row: Mapping[str, object]) -> dict[str, str]:
         claim = " ".join(claims.get((str(row["dataset"]), str(row["item_id"])), "").split())
-        return {"item": str(row["item_id"]), "dataset": str(row["dataset"]), "claim": claim[:MAX_CLAIM]}
+        return {"item": str(row["item_id"]), "dataset": str(row["dataset"]), "claim": claim[:MAX_CLAIM_CHARACTERS]}
 
     worst = [
         {"judge": each.judge, "vote": f"{row['vote']}", "label": f"{row['label']}"}

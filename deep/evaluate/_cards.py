@@ -15,7 +15,7 @@ from deep.datasets import VoterUsage
 from deep.evaluate._contribution import PanelReport
 from deep.evaluate._measured import DataTable, Measured, Row, TableCell, in_percent, json_value
 from deep.features import agreement_interval, cohen_kappa, krippendorff_alpha
-from deep.model import Clusters, standardised
+from deep.model import Clusters, standardised_errors
 from deep.records import ABSTAIN, FAILURE_REASONS, UNASKED_REASONS, VoteMatrix
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 # On fewer its standard error, 1 / sqrt(n), is above 0.3.
-FEWEST_JOINT_ERRORS = 10
+MIN_JOINT_ERRORS = 10
 """The correlation of two judges' errors is shown where they err together on so many items."""
 
 
@@ -70,7 +70,7 @@ def clustered_share(hits: npt.ArrayLike, documents: npt.ArrayLike | None) -> tup
         return float("nan"), float("nan")
     share = hit.mean()
     clusters = Clusters.from_documents(documents, len(hit))
-    errors = standardised(hit, np.full(len(hit), share))
+    errors = standardised_errors(hit, np.full(len(hit), share))
     n = len(hit) / (1.0 if clusters.alone else clusters.design_effect(clusters.correlation(errors)))
     freedom = max(len(clusters.sizes) - 1, 1)
     low, high = calibration.wilson_interval(np.array(share), np.array(n), float(special.stdtrit(freedom, 0.975)))
@@ -257,7 +257,7 @@ def against_people(votes: VoteMatrix, column: int, *, n_boot: int, random_state:
     tn, fp, fn, tp = (int(n) for n in np.bincount(2 * label.astype(int) + vote, minlength=4))
     ratings = np.column_stack([vote, label])
     one, zero = label == 1, label == 0
-    tpr, tnr = _share(tp, tp + fn), _share(tn, tn + fp)
+    tpr, tnr = _ratio(tp, tp + fn), _ratio(tn, tn + fp)
     return AgainstPeople(
         n=len(vote),
         n_without_vote=int(((own < 0) & (labels >= 0)).sum()),
@@ -279,7 +279,7 @@ def against_people(votes: VoteMatrix, column: int, *, n_boot: int, random_state:
     )
 
 
-def _share(part: float, whole: float) -> float:
+def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
 
 
@@ -296,23 +296,23 @@ def against_itself(votes: Labels, reasons: Mapping[str, int], usage: VoterUsage 
     several = size > 1
     return AgainstItself(
         n=n,
-        coverage=_share(len(cast), n),
+        coverage=_ratio(len(cast), n),
         polarity=float(cast.mean()) if len(cast) else float("nan"),
         reasons={**dict(sorted(reasons.items())), **({"unknown": unexplained} if unexplained > 0 else {})},
-        failure_rate=_share(
+        failure_rate=_ratio(
             sum(reasons.get(reason, 0) for reason in FAILURE_REASONS),
             n - sum(reasons.get(reason, 0) for reason in UNASKED_REASONS),
         ),
         n_repaired=0 if usage is None else usage.n_repaired,
         n_sampled=len(samples),
-        consistency=_share(float(agreeing.sum()), float(pairs.sum())),
+        consistency=_ratio(float(agreeing.sum()), float(pairs.sum())),
         consistency_alpha=krippendorff_alpha(samples.astype(np.int64)) if len(samples) else float("nan"),
-        unanimous=_share(int(((ones == 0) | (zeros == 0))[several].sum()), int(several.sum())),
+        unanimous=_ratio(int(((ones == 0) | (zeros == 0))[several].sum()), int(several.sum())),
         ties=int(((ones == zeros) & several).sum()),
     )
 
 
-def is_wrong(votes: VoteMatrix, column: int) -> Mask:
+def wrong_vote_mask(votes: VoteMatrix, column: int) -> Mask:
     """Return where a judge votes and the label is another."""
     own = votes.votes[:, column]
     return np.asarray((own >= 0) & (votes.labels >= 0) & (own != votes.labels))
@@ -321,11 +321,11 @@ def is_wrong(votes: VoteMatrix, column: int) -> Mask:
 def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: VoterUsage | None) -> Iterator[Row]:
     """Yield the votes of one judge that are not the label, the worst first; see :class:`JudgeCard`."""
     own, labels = votes.votes[:, column], votes.labels
-    wrong = np.flatnonzero(is_wrong(votes, column))
-    margin = _margin(labels[:, None] if people is None else people)[wrong]
+    wrong = np.flatnonzero(wrong_vote_mask(votes, column))
+    margin = _rating_margin(labels[:, None] if people is None else people)[wrong]
     certainty = np.ones(len(own))
     if usage is not None and len(usage.samples):
-        certainty[usage.sample_rows] = _margin(usage.samples)
+        certainty[usage.sample_rows] = _rating_margin(usage.samples)
     rest = np.delete(votes.votes, column, axis=1)[wrong]
     against = (rest == labels[wrong, None]).sum(axis=1)
     n_votes = (rest != ABSTAIN).sum(axis=1)
@@ -346,7 +346,7 @@ def disagreements(votes: VoteMatrix, column: int, people: Votes | None, usage: V
         }
 
 
-def _margin(ratings: Votes) -> Floats:
+def _rating_margin(ratings: Votes) -> Floats:
     """Return the difference between the shares of 1 and of 0 among the ratings of each row."""
     ones, zeros = (ratings == 1).sum(axis=1), (ratings == 0).sum(axis=1)
     return np.asarray(np.abs(ones - zeros) / np.maximum(ones + zeros, 1))
@@ -393,7 +393,7 @@ class PanelCard(Measured):
     error_correlation : ndarray of float, shape (n_judges, n_judges), or None
         None without labels; datasets x classes weigh the same.
     joint_errors : ndarray of int, shape (n_judges, n_judges), or None
-        Items on which both err: below :data:`FEWEST_JOINT_ERRORS` their correlation says next to nothing.
+        Items on which both err: below :data:`MIN_JOINT_ERRORS` their correlation says next to nothing.
     effective_votes : float
         NaN without labels.
     cost_per_1000 : float or None
@@ -489,8 +489,8 @@ class PanelCard(Measured):
         """
         import pandas as pd
 
-        check_choice(part, sorted(PARTS), "part")
-        return pd.DataFrame(PARTS[part](self))
+        check_choice(part, sorted(FRAME_PARTS), "part")
+        return pd.DataFrame(FRAME_PARTS[part](self))
 
 
 def _judge_rows(card: PanelCard) -> list[Row]:
@@ -506,32 +506,32 @@ def _judge_rows(card: PanelCard) -> list[Row]:
     ]
 
 
-def _square(values: Floats | None, card: PanelCard) -> list[Row]:
+def _matrix_rows(values: Floats | None, card: PanelCard) -> list[Row]:
     names = [each.judge for each in card.judges]
     rows = [] if values is None else zip(names, values, strict=True)
     return [{"judge": name, **dict(zip(names, row, strict=True))} for name, row in rows]
 
 
-def _entries(
+def _judge_entries(
     card: PanelCard, name: str, of: Callable[[JudgeCard], Mapping[str, Any]], row: Callable[[Any], Row]
 ) -> list[Row]:
     """Return a row for each entry of each judge, under what it stands for."""
     return [{"judge": one.judge, name: key, **row(value)} for one in card.judges for key, value in of(one).items()]
 
 
-PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
-    "between": lambda card: _square(card.between, card),
-    "by_dataset": lambda card: _entries(card, "dataset", lambda one: one.by_dataset, asdict),
-    "by_person": lambda card: _entries(card, "person", lambda one: one.by_person, lambda kappa: {"kappa": kappa}),
+FRAME_PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
+    "between": lambda card: _matrix_rows(card.between, card),
+    "by_dataset": lambda card: _judge_entries(card, "dataset", lambda one: one.by_dataset, asdict),
+    "by_person": lambda card: _judge_entries(card, "person", lambda one: one.by_person, lambda kappa: {"kappa": kappa}),
     "disagreements": lambda card: [{"judge": each.judge, **row} for each in card.judges for row in each.disagreements],
     "doubtful_labels": lambda card: list(card.doubtful_labels),
-    "error_correlation": lambda card: _square(card.error_correlation, card),
+    "error_correlation": lambda card: _matrix_rows(card.error_correlation, card),
     "judges": _judge_rows,
     "levels": lambda card: list(card.levels),
     "own_family": lambda card: [asdict(each) for each in card.own_family],
     "people": lambda card: list(card.people_agreement),
-    "rank_agreement": lambda card: _square(card.rank_agreement, card),
-    "reasons": lambda card: _entries(card, "reason", lambda one: one.itself.reasons, lambda n: {"items": n}),
+    "rank_agreement": lambda card: _matrix_rows(card.rank_agreement, card),
+    "reasons": lambda card: _judge_entries(card, "reason", lambda one: one.itself.reasons, lambda n: {"items": n}),
     "steps": lambda card: [] if card.worth is None else [step.row() for step in card.worth.steps],
 }
 

@@ -21,7 +21,7 @@ from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model import (
     LEVEL,
-    TRAINING_ROWS,
+    TRAINING_ROWS_KEY,
     JointShares,
     Model,
     holm,
@@ -40,7 +40,7 @@ N_DRAWS = 4000
 
 # The chance to detect a difference for which a number of labels is given.
 # The convention since Cohen (1988): a missed difference is four times as bearable as a false one.
-POWER = 0.8
+PLANNED_TEST_POWER = 0.8
 
 UNLABELED = (
     "From votes alone: a judge that favours one system's style looks like a better system. Only labels of each "
@@ -157,7 +157,7 @@ class SystemComparison(Measured):
             DataTable("Systems, by share of consistent items (best: chance to be the best)", systems),
             DataTable(
                 f"Difference of each pair in points (labels: of each system, to detect {100 * self.tell:g} points in "
-                f"{100 * POWER:g} % of cases)",
+                f"{100 * PLANNED_TEST_POWER:g} % of cases)",
                 pairs,
             ),
         )
@@ -241,10 +241,10 @@ def compare_systems(
     notes = [*([] if labels.all() else [UNLABELED]), *([TRAINED_ON_THEM.format(", ".join(train))] if train else [])]
     order = np.argsort(-joint.estimate, kind="stable")
     ranked = _system_shares(names, np.bincount(system), labels, joint, order, level)
-    return SystemComparison(ranked, _pairs(names, joint, order, level, tell), level, tell, notes)
+    return SystemComparison(ranked, _pair_differences(names, joint, order, level, tell), level, tell, notes)
 
 
-def _quantile(level: float) -> float:
+def _normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
@@ -259,7 +259,7 @@ def _system_shares(
     ranks = 1 + np.argsort(np.argsort(-samples, axis=1), axis=1)
     # A rank is a whole number: nothing between two ranks is a bound.
     low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="closest_observation")
-    reach = _quantile(level) * np.sqrt(np.diag(joint.covariance))
+    reach = _normal_quantile(level) * np.sqrt(np.diag(joint.covariance))
     return [
         SystemShare(
             system=names[i],
@@ -277,20 +277,20 @@ def _system_shares(
     ]
 
 
-def _pairs(
+def _pair_differences(
     names: Sequence[str], joint: JointShares, order: Positions, level: float, tell: float
 ) -> list[PairDifference]:
     """Return every pair, the better system first."""
     pairs = list(combinations(order.tolist(), 2))
     gaps = np.array([joint.estimate[i] - joint.estimate[j] for i, j in pairs])
-    errors = np.sqrt([_of_difference(joint.sampling, i, j) for i, j in pairs])
+    errors = np.sqrt([_variance_of_difference(joint.sampling, i, j) for i, j in pairs])
     p_values = [2 * NormalDist().cdf(-abs(gap) / error) for gap, error in zip(gaps, errors, strict=True)]
-    reach, adjusted = _quantile(level) * errors, holm(p_values)
+    reach, adjusted = _normal_quantile(level) * errors, holm(p_values)
     # How many labels of each system tell a difference: their noise falls with their number.
     # The usual sample size: with a standard error of tell / (z of the level + z of the power), `tell` is found that
     # often.
-    variance = (tell / (_quantile(level) + NormalDist().inv_cdf(POWER))) ** 2
-    rest = [variance - _of_difference(joint.drawn, i, j) for i, j in pairs]
+    variance = (tell / (_normal_quantile(level) + NormalDist().inv_cdf(PLANNED_TEST_POWER))) ** 2
+    rest = [variance - _variance_of_difference(joint.drawn, i, j) for i, j in pairs]
     return [
         PairDifference(
             names[i],
@@ -306,17 +306,17 @@ def _pairs(
     ]
 
 
-def _of_difference(covariance: Floats, i: int, j: int) -> float:
+def _variance_of_difference(covariance: Floats, i: int, j: int) -> float:
     # Rounding may leave a variance of 0 a little below it.
     return max(float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]), 1e-12)
 
 
-MIN_DATASETS = 3
+MIN_DATASETS_FOR_FALSE_ALARMS = 3
 """False alarms are told from so many training datasets on: each is then held beside two others at least."""
 
 
 # The failure rate of a judge whose model does not hold its own: the most that `deep fit` takes unasked.
-USUAL_RATE = 0.05
+DEFAULT_FAILURE_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -407,7 +407,7 @@ class DriftReport(Measured):
             for name, rate in self.failing.items()
         ]
         says += self.least_words()
-        if n < MIN_DATASETS and self.reference is None:
+        if n < MIN_DATASETS_FOR_FALSE_ALARMS and self.reference is None:
             says.append("Of fewer than three training datasets, normal differences between datasets are unknown.")
         elif self.reference is None:
             alarms = self.false_alarms_on_training
@@ -497,7 +497,7 @@ def drift_report(
     }
     renamed = {name: now for name, now in present.items() if now != name}
     # Votes that the fit has seen would look too much like training: they are told, and not tested.
-    hashes = _provenance(model, TRAINING_ROWS)
+    hashes = _provenance(model, TRAINING_ROWS_KEY)
 
     def predict(patterns: Votes) -> Floats:  # of judges that give grades or scores the drift of their votes is told
         answers = patterns if not model.scales else numbers_of_votes(patterns)
@@ -519,12 +519,12 @@ def drift_report(
         rows = deep.model.compare_votes(earlier.cells, matrix[new], predict, alpha=level)
         shift = deep.model.common_shift(earlier.rates, stream_rates(model, fresh), alpha=level)
         rows = [shift if (row.judge, row.statistic) == (shift.judge, shift.statistic) else row for row in rows]
-    shifts = [row for row in rows if (row.judge, row.statistic) == (deep.model.PANEL, "positive")]
+    shifts = [row for row in rows if (row.judge, row.statistic) == (deep.model.PANEL_NAME, "positive")]
     rows = rows if new.any() else [replace(row, moved=False) for row in rows]
     # Failures, where they have risen beyond chance since the fit.
     worst, before = worst_failures([one for one in failures if one.dataset not in own]), _provenance(model, "failures")
     tested = {name: worst[now] for name, now in present.items() if now in worst}
-    rates = [_rate_before(before.get(name)) for name in tested]
+    rates = [_failure_rate_at_fit(before.get(name)) for name in tested]
     p_values = deep.model.rate_rises(rates, [(one.rate, one.n_items) for one in tested.values()])
     failing = {one.voter: one.rate for one, p in zip(tested.values(), p_values, strict=True) if p <= alpha}
     unknown = missing_without_reason(fresh if new.any() else votes, failures)
@@ -591,10 +591,10 @@ def _provenance(model: Model, name: str) -> Mapping[str, object]:
     return result if isinstance(result, Mapping) else {}
 
 
-def _rate_before(entry: object) -> tuple[float, float]:
+def _failure_rate_at_fit(entry: object) -> tuple[float, float]:
     """Return the share of failures that a model's file holds of a voter, and of how many items it is."""
     match entry:
         case [float(rate), int(n)] if 0 <= rate <= 1 and n > 0:
             return rate, n
     # A model fitted before failures were kept: its judges failed no more often than `deep fit` allows.
-    return USUAL_RATE, np.inf
+    return DEFAULT_FAILURE_RATE, np.inf

@@ -14,11 +14,11 @@ from deep.ensembles import LogisticRegression
 from deep.evaluate._holdout import hold_out
 from deep.evaluate._measured import Measured, Row, TableCell, json_value, mean_interval
 from deep.exceptions import InputError
-from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, fit, grouped, training_set
+from deep.model import LEVEL, RECIPES, FoldLimit, TrainingSet, assign_folds, fit, training_set
 from deep.records import ABSTAIN, VoteMatrix
 
 # The fewest folds by which it is told which judges to keep: of two, the one difference has no spread.
-FEWEST_FOLDS = 3
+MIN_FOLDS_FOR_CHOICE = 3
 
 # One in so many judges leaves at a time where parts of the data are held out.
 # One at a time takes k (k + 1) / 2 fits on each part; an eighth at a time takes about 8 k.
@@ -27,7 +27,7 @@ DROP_ONE_IN = 8
 N_FOLDS = 5
 """The folds that a single dataset is cut into, as many as a fit of one dataset has."""
 
-HELD_OUT = FoldLimit(12, 6)
+HELD_OUT_FOLDS = FoldLimit(12, 6)
 """Above 12 datasets (6 where patterns of votes are many) several are held out together, in six groups (decision 23)."""
 
 
@@ -133,10 +133,10 @@ def panel_worth(
         raise InputError(
             f"`training` must have at least 2 voters and 3 inner folds. Got {k} voters and {training.n_folds} folds."
         )
-    panel = _whole(training)
+    panel = _fit_whole_panel(training)
     whole = panel.losses()
     step = progress("panels", k * (k + 1) // 2)
-    steps = [_step(None, panel, whole)]
+    steps = [_panel_step(None, panel, whole)]
     step()
     value: dict[str, tuple[float, float, float]] = {}
     while len(panel.judges) > 1:
@@ -148,7 +148,7 @@ def panel_worth(
         value = value or dict(zip(panel.judges, rises, strict=True))
         least = int(np.argmin([np.mean(losses) for losses in without]))
         dropped, panel = panel.judges[least], panel.without(least).merged()
-        steps.append(_step(dropped, panel, whole))
+        steps.append(_panel_step(dropped, panel, whole))
     step = progress("held out", max(len(votes.dataset_names), N_FOLDS))
     outer = outer_worth(votes, random_state=random_state, step=step)
     if outer is None:
@@ -157,7 +157,7 @@ def panel_worth(
     return PanelReport(
         steps=tuple(steps),
         value=value,
-        best_judge=votes.voter_names[_best_judge(votes)],
+        best_judge=votes.voter_names[_best_judge_column(votes)],
         gain=outer.gain,
         gain_ci=outer.gain_ci,
         keep=keep,
@@ -167,7 +167,7 @@ def panel_worth(
     )
 
 
-def _best_judge(votes: VoteMatrix) -> int:
+def _best_judge_column(votes: VoteMatrix) -> int:
     """Return the judge of the best balanced accuracy on the items that it votes on, as the table of judges ranks them.
 
     One without a vote on either label is below all others.
@@ -189,9 +189,9 @@ def chosen_judges(votes: VoteMatrix, random_state: int = 0) -> tuple[str, ...]:
     if len(votes.dataset_names) == 2:
         votes = votes.with_columns(datasets=np.full(len(votes.votes), "both", dtype=object))
     training = training_set(votes, RECIPES["deep"], random_state=random_state)
-    if training.n_folds < FEWEST_FOLDS:
+    if training.n_folds < MIN_FOLDS_FOR_CHOICE:
         return votes.voter_names
-    panel = _whole(training)
+    panel = _fit_whole_panel(training)
     path = [(panel.judges, panel.losses())]
     while len(panel.judges) > 1:
         without = [float(panel.without(column).losses().mean()) for column in range(len(panel.judges))]
@@ -249,11 +249,11 @@ def outer_worth(
         Called after each of the parts.
     """
     result = []
-    for train, tests in _outer_parts(votes, random_state):
+    for train, tests in _outer_splits(votes, random_state):
         members = chosen_judges(train, random_state)
         every = _by_fit(train, tests, train.voter_names)
         few = every if members == train.voter_names else _by_fit(train, tests, members)
-        best = _best_judge(train)
+        best = _best_judge_column(train)
         for test, (*of_all, decided), (*of_few, _) in zip(tests, every, few, strict=True):
             # Both on the items that the judge votes on: a missing vote is no decision of it.
             has_vote, gain = test.votes[:, best] != ABSTAIN, np.nan
@@ -277,11 +277,11 @@ def outer_worth(
     return OuterWorth(len(result), *means, rise, rise_at, change, change_at, gain, gain_at)
 
 
-def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, list[VoteMatrix]]]:
+def _outer_splits(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMatrix, list[VoteMatrix]]]:
     """Yield training rows and what is held out: datasets, each once, or folds of one, whole documents each."""
     names, codes = factorize(votes.datasets)
     if len(names) > 1:
-        group = grouped(np.arange(len(names)), HELD_OUT)
+        group = assign_folds(np.arange(len(names)), HELD_OUT_FOLDS)
         for number in range(int(group.max()) + 1):
             members = np.flatnonzero(group == number).tolist()
             besides = [names[code] for code in members]
@@ -296,22 +296,22 @@ def _outer_parts(votes: VoteMatrix, random_state: int) -> Iterator[tuple[VoteMat
             yield train, [test]
 
 
-def _judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
+def _select_judges(votes: VoteMatrix, names: tuple[str, ...]) -> VoteMatrix:
     """Return the votes of some judges."""
     return votes.judges([votes.voter_names.index(name) for name in names])
 
 
 def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ...]) -> list[tuple[float, float, Mask]]:
     """Return log loss, balanced accuracy and decisions of the model that `fit` makes of some judges, by dataset."""
-    model, result = fit(_judges(train, names)), []
+    model, result = fit(_select_judges(train, names)), []
     for test in tests:
-        scores = model.scores_of(_judges(test, names))
+        scores = model.scores_of(_select_judges(test, names))
         decided = scores.decisions
         result.append((log_loss(test.labels, scores.p_consistent), balanced_accuracy(test.labels, decided), decided))
     return result
 
 
-def _step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:
+def _panel_step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:
     losses = panel.losses()
     increase, low, high = mean_interval(losses - whole, LEVEL)
     return PanelStep(
@@ -415,6 +415,6 @@ class _FittedPanel:
         return np.asarray((share[..., 1] * decided + share[..., 0] * ~decided).sum(axis=0) / 2)
 
 
-def _whole(training: TrainingSet) -> _FittedPanel:
+def _fit_whole_panel(training: TrainingSet) -> _FittedPanel:
     rows = _PanelRows(training)
     return _FittedPanel(rows, tuple(range(len(rows.names))))

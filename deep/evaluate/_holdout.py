@@ -17,13 +17,13 @@ from deep.records import VoteMatrix
 
 HoldOutUnit = Literal["dataset", "family"]
 
-REMEDIES: dict[HoldOutUnit, str] = {
+REMEDY_BY_UNIT: dict[HoldOutUnit, str] = {
     "dataset": "Add labels of other datasets, name parts of this one in column `dataset`, or use `deep fit`.",
     "family": "Hold out by dataset, or give a labeled table of another family too.",
 }
 
 # The most datasets that a warning names.
-MAX_NAMED = 5
+MAX_DATASETS_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
     if not is_train.any():
         raise InputError(
             f"`votes` must hold at least two {unit} names, one to test and one to train on. Got only {name!r}. "
-            f"{REMEDIES[unit]}"
+            f"{REMEDY_BY_UNIT[unit]}"
         )
     # An unlabeled row is an oversight here, since `loo` measures on labels: it is named, and not left out in silence.
     unlabeled = np.flatnonzero(is_train & (votes.labels == -1))
@@ -100,7 +100,7 @@ def hold_out(votes: VoteMatrix, name: str, *, unit: HoldOutUnit = "dataset", bes
     check_some_votes(votes.votes[mask])
     is_train, dropped, warnings = _without_shared_documents(votes, is_held, mask)
     if one_class:
-        names = listed(one_class, MAX_NAMED)
+        names = listed(one_class, MAX_DATASETS_NAMED)
         warnings.insert(0, f"Not used for training because their labels are all 0 or all 1: {names}.")
     if (votes.votes[is_test] < 0).all():
         warnings.append("No voter voted in the held-out dataset, so every item of it gets the same P.")

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 
 # Characters of a cell that Markdown would read as its own signs.
-MARKUP = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
+MARKDOWN_CHARACTERS = re.compile(r"[\\|]|<(?=[A-Za-z/!?])")
 
 
 # A number, an interval, or nothing.
@@ -68,13 +68,13 @@ def in_percent(value: ShownValue, sign: str = "") -> str:
     return shown(value, f"{sign}.1%")
 
 
-def t_reach(sd: float, n: int, level: float) -> float:
+def t_half_width(sd: float, n: int, level: float) -> float:
     """Return half the width of the t-interval of a mean of `n` values with sample standard deviation `sd`.
 
     Examples
     --------
-    >>> from deep.evaluate import t_reach
-    >>> round(t_reach(1.0, 10, 0.95) * 10**0.5, 3)
+    >>> from deep.evaluate import t_half_width
+    >>> round(t_half_width(1.0, 10, 0.95) * 10**0.5, 3)
     2.262
     """
     from scipy import special  # loaded only here, since the help of `deep serve` does without
@@ -94,7 +94,7 @@ def mean_interval(values: npt.ArrayLike, level: float) -> tuple[float, float, fl
     """
     numbers = np.asarray(values, dtype=np.float64)
     mean = float(np.mean(numbers))
-    reach = t_reach(float(np.std(numbers, ddof=1)), len(numbers), level)
+    reach = t_half_width(float(np.std(numbers, ddof=1)), len(numbers), level)
     return mean, mean - reach, mean + reach
 
 
@@ -170,14 +170,14 @@ def json_value(value: object) -> object:
     return value
 
 
-MOST_SHOWN = 15
+MAX_ROWS_SHOWN = 15
 """The most rows of a table that a page shows without unfolding it."""
 
 # A cell that is set flush right: a number, an interval or empty.
-FLUSH_RIGHT = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
+NUMERIC_CELL = re.compile(r"[+-]?[\d,]+(?:\.\d+)?(?: %| to [+-]?[\d.]+)?|")
 
 # Names of a first column that say what a row is.
-ROW_NAMES = frozenset({"dataset", "item", "judge", "method", "system"})
+ROW_NAME_COLUMNS = frozenset({"dataset", "item", "judge", "method", "system"})
 
 
 @dataclass(frozen=True)
@@ -206,24 +206,24 @@ class DataTable:
     @property
     def first(self) -> Sequence[Mapping[str, str]]:
         """Return the rows that are shown without unfolding."""
-        return self.rows[:MOST_SHOWN]
+        return self.rows[:MAX_ROWS_SHOWN]
 
     @property
     def rest(self) -> Sequence[Mapping[str, str]]:
         """Return the other rows."""
-        return self.rows[MOST_SHOWN:]
+        return self.rows[MAX_ROWS_SHOWN:]
 
     @property
     def rest_words(self) -> str:
         """Return the sentence that paper has in place of the other rows."""
-        n, what = len(self.rest), self.columns[0] if self.columns[0] in ROW_NAMES else "row"
+        n, what = len(self.rest), self.columns[0] if self.columns[0] in ROW_NAME_COLUMNS else "row"
         return f"{n} more {what}{'s are' if n > 1 else ' is'} in the file."
 
     @cached_property
     def numeric(self) -> frozenset[str]:
         """Return the columns of which every cell is a number, an interval or empty."""
         cells = {name: [row.get(name, "") for row in self.rows] for name in self.columns}
-        return frozenset(name for name, column in cells.items() if all(map(FLUSH_RIGHT.fullmatch, column)))
+        return frozenset(name for name, column in cells.items() if all(map(NUMERIC_CELL.fullmatch, column)))
 
     def lines(self, width: float = math.inf) -> Iterator[str]:
         r"""Yield the table as a terminal shows it; of columns that do not fit the width the last ones are left out.
@@ -249,13 +249,13 @@ class DataTable:
             yield f"  ... and columns that do not fit: {listed(hidden, 12)}"
 
 
-def records(frame: "pd.DataFrame") -> list[Row]:
+def frame_records(frame: "pd.DataFrame") -> list[Row]:
     """Return the rows of a table as JSON holds them, None where a value is missing or NaN."""
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
-def framed(rows: Callable[P, Iterator[Row]]) -> "Callable[P, pd.DataFrame]":
+def as_frame(rows: Callable[P, Iterator[Row]]) -> "Callable[P, pd.DataFrame]":
     """Make a function that yields rows return them as a table."""
 
     @wraps(rows)
@@ -269,16 +269,16 @@ def framed(rows: Callable[P, Iterator[Row]]) -> "Callable[P, pd.DataFrame]":
 
 def markdown(frame: "pd.DataFrame") -> Iterator[str]:
     """Yield the lines of a Markdown table; fractions with four decimals, empty where there is no value."""
-    yield "| " + " | ".join(map(_text, frame.columns)) + " |"
+    yield "| " + " | ".join(map(_cell_text, frame.columns)) + " |"
     yield "|" + " --- |" * len(frame.columns)
     for row in frame.itertuples(index=False):
-        yield "| " + " | ".join(_text(value) for value in row) + " |"
+        yield "| " + " | ".join(_cell_text(value) for value in row) + " |"
 
 
-def _text(value: object) -> str:
+def _cell_text(value: object) -> str:
     if isinstance(value, float):
         return "" if value != value else f"{value:.4f}"
-    return "" if value is None else MARKUP.sub(r"\\\g<0>", " ".join(str(value).splitlines()))
+    return "" if value is None else MARKDOWN_CHARACTERS.sub(r"\\\g<0>", " ".join(str(value).splitlines()))
 
 
 def write_table(
@@ -313,7 +313,7 @@ CONTEXT = "best_judge_context"
 """The kind of the rival that is one judge with its mean over the dataset."""
 
 # The color of words on a colored ground.
-INK = "#1f2933"
+TEXT_COLOR = "#1f2933"
 
 # The size of the smallest letters in points, of which a page shows 12 pixels.
 MIN_FONT = 9
@@ -393,11 +393,11 @@ def draw_intervals(rows: Sequence[IntervalRow], *, xlabel: str, title: str = "",
     return figure
 
 
-PLANE = "plane"
+HISTOGRAM_AREA_ID = "plane"
 """The id of the area of a histogram of P: a page turns a click in it into a range of P."""
 
 
-def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
+def draw_histogram(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
     """Draw a histogram of P over [0, 1], stacked by state.
 
     Parameters
@@ -413,7 +413,7 @@ def draw_spread(counts: Mapping[str, npt.NDArray[np.integer]]) -> "Figure":
         top, edges = base + counts[name], np.linspace(0, 1, n + 1)
         axes.stairs(top, edges, baseline=base, fill=True, color=STATE_COLORS[name], label=name)
         base = top
-    axes.patch.set_gid(PLANE)
+    axes.patch.set_gid(HISTOGRAM_AREA_ID)
     axes.set(xlim=(0, 1), ylim=(0, 1.1 * max(1, base.max())), xlabel="P(consistent)", ylabel="claims")
     close = {"columnspacing": 1, "handlelength": 1.2, "handletextpad": 0.5}  # as wide as a phone, whatever the counts
     axes.legend(fontsize=MIN_FONT, ncols=3, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), **close)
@@ -439,7 +439,7 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    order = _most_alike_first(np.asarray(correlation, dtype=np.float64))
+    order = _order_by_similarity(np.asarray(correlation, dtype=np.float64))
     values = np.asarray(correlation, dtype=np.float64)[np.ix_(order, order)]
     ordered = [names[at] for at in order]
     shown = np.round(values, 1) + 0.0  # no -0.0
@@ -454,11 +454,11 @@ def draw_error_correlation(names: Sequence[str], correlation: npt.ArrayLike) -> 
     axes.set_yticks(range(k), ordered, fontsize=MIN_FONT)
     for row, column in np.argwhere(np.isfinite(values)):
         number = f"{shown[row, column]:.1f}"
-        axes.text(column, row, number, ha="center", va="center", fontsize=MIN_FONT, color=INK)
+        axes.text(column, row, number, ha="center", va="center", fontsize=MIN_FONT, color=TEXT_COLOR)
     return figure
 
 
-def _most_alike_first(correlation: npt.NDArray[np.float64]) -> list[int]:
+def _order_by_similarity(correlation: npt.NDArray[np.float64]) -> list[int]:
     """Return judges in an order in which those that err alike stand side by side."""
     if len(correlation) < 3:
         return list(range(len(correlation)))

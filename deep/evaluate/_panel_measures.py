@@ -22,10 +22,10 @@ from deep.features import cohen_kappa, effective_number, error_correlation
 from deep.judges import parse_voter
 from deep.records import ABSTAIN, VoteMatrix
 
-NOTHING = float("nan")
+NOT_MEASURED = float("nan")
 
 # A judge may do alone where it votes on so many of the items.
-ENOUGH_COVERAGE = 0.95
+MIN_JUDGE_COVERAGE = 0.95
 
 
 def read_panel_card(
@@ -80,12 +80,12 @@ def read_panel_card(
         people_labels = datasets.read_people(labels, votes, **options)  # type: ignore[arg-type]
     elif np.size(cast("npt.ArrayLike", labels)):
         votes = datasets.as_labels(labels, votes, paths)
-    model.warn_of_copies(votes)
+    model.warn_of_label_copies(votes)
     writers = datasets.read_writers(files, votes)
     if exclude_own:
         if not any(writers):
             raise InputError(f"`exclude_own` must be given with votes that have a column {datasets.WRITER}. Got none.")
-        votes = evaluate.without_own_votes(votes, writers)
+        votes = evaluate.without_own_family_votes(votes, writers)
     return panel_card(
         votes,
         people_labels,
@@ -172,12 +172,12 @@ def panel_card(
     resampling = {"n_boot": n_boot, "random_state": random_state}
     several = by_dataset and len(votes.dataset_names) > 1
     parts = {name: votes.rows(rows) for name, rows in dataset_rows(votes)} if several else {}
-    panel = _Panel(votes, people, failures, usage_of, priced, correlation, result, limit, resampling, parts)
+    panel = _PanelData(votes, people, failures, usage_of, priced, correlation, result, limit, resampling, parts)
     cards = tuple(panel.card(column) for column in range(votes.shape[1]))
     if result is not None:
         best = _cards.ranked(cards)[0]  # a judge that is often silent does not do the panel's work alone
         result = replace(
-            result, best_judge=best.judge, one_judge=result.one_judge and best.itself.coverage >= ENOUGH_COVERAGE
+            result, best_judge=best.judge, one_judge=result.one_judge and best.itself.coverage >= MIN_JUDGE_COVERAGE
         )
     agreement: list[Row] = []
     if people is not None and len(people.names) > 1:
@@ -187,7 +187,7 @@ def panel_card(
     paid = [cost for cost in costs if cost is not None]
     # One unknown price makes the sum unknown.
     cost = sum(paid) if len(paid) == len(costs) else None
-    effective = NOTHING if correlation is None else effective_number(correlation)
+    effective = NOT_MEASURED if correlation is None else effective_number(correlation)
     replaced = (labels >= 0) & (before >= 0) & (labels != before)
     return _cards.PanelCard(
         n=len(votes.votes),
@@ -200,7 +200,7 @@ def panel_card(
         people=() if people is None else people.names,
         people_agreement=tuple(agreement),
         judges=cards,
-        between=_between(votes),
+        between=_pairwise_kappa(votes),
         constant=tuple(evaluate.constant_judges(votes)),
         levels=() if votes.answers is None else tuple(evaluate.level_rows(votes)),
         rank_agreement=None if votes.answers is None else evaluate.rank_agreement(votes),
@@ -208,19 +208,19 @@ def panel_card(
         joint_errors=None if correlation is None else wrong.T @ wrong,
         effective_votes=effective,
         cost_per_1000=cost,
-        effective_votes_a_dollar=_a_dollar(effective, cost),
+        effective_votes_a_dollar=_effective_votes_per_dollar(effective, cost),
         worth=result,
         worth_missing=missing,
-        drop_first=_drop_first(cards, effective, cost),
-        sample_twice=_sample_twice(cards),
+        drop_first=_judge_to_drop_first(cards, effective, cost),
+        sample_twice=_judge_to_sample_twice(cards),
         own_family=tuple(evaluate.own_families(votes, writers)) if any(writers) else (),
         by_writer=evaluate.writer_table(votes, writers) if any(writers) else None,
-        doubtful_labels=tuple(islice(_doubtful(votes), limit)),
+        doubtful_labels=tuple(islice(_doubtful_labels(votes), limit)),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Panel:
+class _PanelData:
     """The votes of a panel, and all that its cards are made of."""
 
     votes: VoteMatrix
@@ -260,7 +260,7 @@ class _Panel:
             others=self._against_others(column, usage),
             by_dataset={part: measured for part, measured in parts.items() if measured is not None},
             by_person=by_person,
-            n_disagreements=int(_cards.is_wrong(votes, column).sum()),
+            n_disagreements=int(_cards.wrong_vote_mask(votes, column).sum()),
             disagreements=tuple(islice(wrong, self.limit)),
         )
 
@@ -268,16 +268,16 @@ class _Panel:
         name, k = self.votes.voter_names[column], self.votes.shape[1]
         rest = np.delete(np.arange(k), column)
         correlation = self.correlation if k > 1 else None
-        adds = (NOTHING, NOTHING, NOTHING) if self.worth is None else self.worth.value[name]
+        adds = (NOT_MEASURED, NOT_MEASURED, NOT_MEASURED) if self.worth is None else self.worth.value[name]
         per_1000 = 0.0 if usage is None else 1000 / usage.n_judgments
         cost = None if usage is None or usage.cost is None else 1000 * usage.cost / usage.n_judgments
         return _cards.AgainstOthers(
-            error_correlation=NOTHING if correlation is None else float(correlation[column, rest].mean()),
+            error_correlation=NOT_MEASURED if correlation is None else float(correlation[column, rest].mean()),
             adds=adds[0],
             adds_ci=adds[1:],
             kept=None if self.worth is None else name in self.worth.keep,
-            votes_without=NOTHING if correlation is None else effective_number(correlation[np.ix_(rest, rest)]),
-            second_sample=_second_sample(self.votes, column, self.usage),
+            votes_without=NOT_MEASURED if correlation is None else effective_number(correlation[np.ix_(rest, rest)]),
+            second_sample=_votes_added_by_second_sample(self.votes, column, self.usage),
             cost_per_1000=1000 * self.prices[name] if name in self.prices else cost,
             seconds_per_1000=None if usage is None or usage.seconds is None else usage.seconds * per_1000,
             tokens_per_1000=None if usage is None or usage.tokens is None else usage.tokens * per_1000,
@@ -312,7 +312,7 @@ def _worth(labeled_votes: VoteMatrix, random_state: int, progress: PanelProgress
         return None, str(error)
 
 
-def _between(votes: VoteMatrix) -> Floats:
+def _pairwise_kappa(votes: VoteMatrix) -> Floats:
     """Return Cohen's kappa of each two judges."""
     k, ratings = votes.shape[1], votes.votes.astype(np.int64)
     result = np.ones((k, k))
@@ -322,16 +322,16 @@ def _between(votes: VoteMatrix) -> Floats:
     return result
 
 
-def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.VoterUsage]) -> float:
+def _votes_added_by_second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.VoterUsage]) -> float:
     """Return the effective votes that a second sample of one judge adds to a first sample of each."""
     own = usage.get(votes.voter_names[column])
     if own is None or not len(own.samples):
-        return NOTHING
+        return NOT_MEASURED
     rows = own.sample_rows[votes.labels[own.sample_rows] >= 0]
     if not len(rows):
-        return NOTHING
-    first = _sample(votes, usage, 0)
-    second = _sample(votes, {votes.voter_names[column]: own}, 1)[:, column]
+        return NOT_MEASURED
+    first = _votes_of_one_sample(votes, usage, 0)
+    second = _votes_of_one_sample(votes, {votes.voter_names[column]: own}, 1)[:, column]
     weights = row_weights(votes.rows(rows))
     # One sample a judge on both sides, or the majority of samples would look like a better judge.
     panels = first[rows], np.column_stack([first, second])[rows]
@@ -339,7 +339,7 @@ def _second_sample(votes: VoteMatrix, column: int, usage: Mapping[str, datasets.
     return twice - once
 
 
-def _sample(votes: VoteMatrix, usage: Mapping[str, datasets.VoterUsage], number: int) -> Votes:
+def _votes_of_one_sample(votes: VoteMatrix, usage: Mapping[str, datasets.VoterUsage], number: int) -> Votes:
     """Return the votes with those of one sample in place of their majority, where there are several."""
     result = votes.votes.copy()
     for column, name in enumerate(votes.voter_names):
@@ -348,19 +348,19 @@ def _sample(votes: VoteMatrix, usage: Mapping[str, datasets.VoterUsage], number:
     return result
 
 
-def _a_dollar(effective: float, cost_per_1000: float | None) -> float:
+def _effective_votes_per_dollar(effective: float, cost_per_1000: float | None) -> float:
     """Return effective votes a dollar."""
-    return 1000 * effective / cost_per_1000 if cost_per_1000 else NOTHING
+    return 1000 * effective / cost_per_1000 if cost_per_1000 else NOT_MEASURED
 
 
-def _drop_first(cards: Sequence[_cards.JudgeCard], effective: float, cost: float | None) -> str | None:
+def _judge_to_drop_first(cards: Sequence[_cards.JudgeCard], effective: float, cost: float | None) -> str | None:
     """Return the judge without which a panel has most effective votes, a dollar where prices are known."""
     if len(cards) < 2 or np.isnan(effective):
         return None
     paid = bool(cost)
-    now = _a_dollar(effective, cost) if paid else effective
+    now = _effective_votes_per_dollar(effective, cost) if paid else effective
     without = {
-        card.judge: _a_dollar(card.others.votes_without, cost - (card.others.cost_per_1000 or 0.0))  # type: ignore[operator]
+        card.judge: _effective_votes_per_dollar(card.others.votes_without, cost - (card.others.cost_per_1000 or 0.0))  # type: ignore[operator]
         if paid
         else card.others.votes_without
         for card in cards
@@ -369,7 +369,7 @@ def _drop_first(cards: Sequence[_cards.JudgeCard], effective: float, cost: float
     return best if without[best] > now else None
 
 
-def _sample_twice(cards: Sequence[_cards.JudgeCard]) -> str | None:
+def _judge_to_sample_twice(cards: Sequence[_cards.JudgeCard]) -> str | None:
     """Return the judge whose second sample adds most, a dollar where prices are known; None where none adds."""
     gains = {card.judge: card.others for card in cards if card.others.second_sample > 0}
     priced = all(others.cost_per_1000 for others in gains.values())
@@ -377,7 +377,7 @@ def _sample_twice(cards: Sequence[_cards.JudgeCard]) -> str | None:
     return max(worth, key=lambda name: worth[name], default=None)
 
 
-def _doubtful(votes: VoteMatrix) -> Iterator[Row]:
+def _doubtful_labels(votes: VoteMatrix) -> Iterator[Row]:
     """Yield the labels that most judges, of two or more, are against, the most of them first."""
     n_votes = (votes.votes != ABSTAIN).sum(axis=1)
     against = ((votes.votes != ABSTAIN) & (votes.votes != votes.labels[:, None])).sum(axis=1)

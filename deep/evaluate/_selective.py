@@ -18,7 +18,7 @@ from deep._util.names import listed, short_names
 from deep._util.odds import expit
 from deep.datasets import LabelsGiven, as_labels
 from deep.exceptions import InputError
-from deep.model import LEVEL, LeftOut, Model, PriorEstimate, VotesLike, is_sure, votes_of
+from deep.model import LEVEL, HeldOutData, Model, PriorEstimate, VotesLike, as_vote_matrix, sure_mask
 from deep.records import VoteMatrix
 
 
@@ -133,10 +133,10 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     """
     if not model.left_out or model.correction is not None:
         raise InputError("`labels` must be given: without them this model has no datasets to learn a confidence from.")
-    curves = [_curve(one, model.rule.at(one.context)) for one in model.left_out.values()]
+    curves = [_confidence_curve(one, model.rule.at(one.context)) for one in model.left_out.values()]
     # Accuracy changes only where an item joins, so these are all levels there are to try.
     levels = np.unique(np.concatenate([confidence for confidence, _, _ in curves]))
-    accuracies = np.array([[_accuracy(level, *curve) for level in levels] for curve in curves])
+    accuracies = np.array([[_accuracy_above(level, *curve) for level in levels] for curve in curves])
     decided = np.isfinite(accuracies)
     # Over datasets and not over items: a new dataset is like one of them, whatever its size.
     mean = np.where(decided, accuracies, 0.0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
@@ -154,14 +154,14 @@ def transferred_confidence(model: Model, accuracy: float) -> dict[str, object]:
     }
 
 
-def _curve(one: LeftOut, threshold: float) -> tuple[Floats, Floats, Floats]:
+def _confidence_curve(one: HeldOutData, threshold: float) -> tuple[Floats, Floats, Floats]:
     """Return the confidence at each point, its rows, and the number of them that are decided rightly."""
     p = expit(one.score)
     positive = p >= threshold
     return np.where(positive, p, 1 - p), one.ones + one.zeros, np.where(positive, one.ones, one.zeros)
 
 
-def _accuracy(level: float, confidence: Floats, n: Floats, right: Floats) -> float:
+def _accuracy_above(level: float, confidence: Floats, n: Floats, right: Floats) -> float:
     """Return the accuracy of the decisions at a confidence or above; NaN where there is none."""
     confident = confidence >= level
     total = n[confident].sum()
@@ -185,9 +185,9 @@ def sure_words(model: Model) -> str | None:
     items, right, n_sure = np.zeros(2), np.zeros(2), 0.0
     for one in model.left_out.values():
         threshold = model.rule.at(one.context)
-        _, n, hits = _curve(one, threshold)
+        _, n, hits = _confidence_curve(one, threshold)
         low, high = model.misfit.interval(one.score)
-        sure = is_sure(low, high, threshold)
+        sure = sure_mask(low, high, threshold)
         n_sure += n[sure].sum()
         for i, of in enumerate((sure, ~sure)):
             items[i] += n[of].sum() / n.sum()  # each dataset weighs the same
@@ -210,7 +210,7 @@ def _training_words(n_datasets: int) -> str:
 
 # What fits without labels reach on 19 panels of real judges: the share inconsistent in the tenth with the lowest P and
 # in all, the share consistent in the highest tenth and in all (`python benchmarks/unlabeled.py --ends`).
-WITHOUT_LABELS = (0.79, 0.48, 0.78, 0.52)
+TENTH_SHARES_WITHOUT_LABELS = (0.79, 0.48, 0.78, 0.52)
 
 
 def order_words(model: Model) -> str | None:
@@ -227,10 +227,10 @@ def order_words(model: Model) -> str | None:
     """
     if model.correction is not None or not (model.left_out or model.method == "votes"):
         return None
-    shares, on = WITHOUT_LABELS, "On 19 panels of other judges, without labels"
+    shares, on = TENTH_SHARES_WITHOUT_LABELS, "On 19 panels of other judges, without labels"
     if model.left_out:
         on = _training_words(len(model.left_out))
-        shares = tuple(np.mean([_ends(one) for one in model.left_out.values()], axis=0).tolist())
+        shares = tuple(np.mean([_shares_of_outer_tenths(one) for one in model.left_out.values()], axis=0).tolist())
     low, zeros, high, ones = (f"{100 * share:.0f} %" for share in shares)
     return (
         f"{on}: in the lowest tenth of P {low} were inconsistent ({zeros} of all). In the highest tenth {high} were "
@@ -238,7 +238,7 @@ def order_words(model: Model) -> str | None:
     )
 
 
-def _ends(one: LeftOut) -> tuple[float, float, float, float]:
+def _shares_of_outer_tenths(one: HeldOutData) -> tuple[float, float, float, float]:
     """Return the shares of label 0 in the lowest tenth and in all, of label 1 in the highest tenth and in all."""
     order, n = np.argsort(one.score, kind="stable"), one.ones + one.zeros
     result = []
@@ -288,7 +288,7 @@ def label_words(model: Model, priors: Iterable[PriorEstimate]) -> str | None:
 Z_90 = 1.645
 
 # Why a model was fitted as it was, by method.
-WHY = {
+METHOD_REASONS = {
     "average": "average of simple aggregators, because {labeled} cannot show which one is best",
     "chain": "the best chain of voters, ensembler and calibrator on {labeled}, within your options",
     "own-labels": "labels of one dataset, so simple aggregators are compared on rows left out",
@@ -296,11 +296,11 @@ WHY = {
     "votes": "no labels: learned from agreement alone, and the error of P is unknown",
 }
 
-FEW = "too few labels to learn from: learned from agreement, then corrected by the labels"
+FEW_LABELS_REASON = "too few labels to learn from: learned from agreement, then corrected by the labels"
 
 # A member of less weight is not listed.
 # With two decimals it would be listed as 0.00.
-MIN_WEIGHT = 0.005
+MIN_WEIGHT_LISTED = 0.005
 
 
 # A judge that always says the same is told from so many votes on.
@@ -396,10 +396,10 @@ def fit_report(model: Model) -> dict[str, object]:
     return {
         "method": model.method,
         "what": recipe["ensembler"],
-        "why": FEW
+        "why": FEW_LABELS_REASON
         if model.method == "votes" and correction is not None
-        else WHY[model.method].format(labeled=f"{n} labeled dataset{'' if n == 1 else 's'}"),
-        "members": list(_members(recipe, model)),
+        else METHOD_REASONS[model.method].format(labeled=f"{n} labeled dataset{'' if n == 1 else 's'}"),
+        "members": list(_content_lines(recipe, model)),
         "voters": list(model.voter_names),
         "scores": list(model.score_names),
         "chosen": {name: value for name, value in recipe.items() if name != "calibrator_map"},
@@ -408,29 +408,29 @@ def fit_report(model: Model) -> dict[str, object]:
         "correction": labels,
         "prior": asdict(model.prior),
         "decision": model.rule.values(),
-        "said": list(_outlook(model)),
+        "said": list(_target_lines(model)),
     }
 
 
-FOUND = {
+UNLABELED_METHOD_NAMES = {
     "average": "majority and Dawid-Skene together",
     "dawid-skene": "Dawid-Skene alone; the majority has weight 0",
     "majority": "majority alone; Dawid-Skene has weight 0",
 }
 
 
-def _members(recipe: Mapping[str, Any], model: Model) -> Iterator[str]:
+def _content_lines(recipe: Mapping[str, Any], model: Model) -> Iterator[str]:
     """Yield the content: the weights of the stack, the losses of the aggregators compared, the voters of a chain."""
     if model.method == "stack":
         ranked = sorted(recipe["weights"].items(), key=lambda item: -item[1])
-        yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= MIN_WEIGHT)
+        yield from (f"{name}: weight {weight:.2f}" for name, weight in ranked if weight >= MIN_WEIGHT_LISTED)
     elif model.method == "own-labels":
         ranked = sorted(recipe["log_loss"].items(), key=lambda item: item[1])
         yield from (f"{name}: log loss {loss:.4f} on rows left out" for name, loss in ranked)
     elif model.method == "average":
         yield ", ".join(recipe["members"])
     elif model.method == "votes":
-        yield f"by {FOUND[recipe['found']]}"
+        yield f"by {UNLABELED_METHOD_NAMES[recipe['found']]}"
     else:
         params = ", ".join(f"{name}={value}" for name, value in recipe["params"].items())
         voters = f"{len(model.voters)} voters ({recipe['selector']})"
@@ -442,7 +442,7 @@ def _members(recipe: Mapping[str, Any], model: Model) -> Iterator[str]:
         yield f"inner scores: log loss {inner['log_loss']:.4f}, balanced accuracy {accuracy:.1f} %"
 
 
-def _outlook(model: Model) -> Iterator[str]:
+def _target_lines(model: Model) -> Iterator[str]:
     """Yield lines on the target's labels, and the share of consistent items to expect."""
     if model.correction is not None:
         yield f"corrected by {model.correction.n_labels} labels of {model.target}"
@@ -481,7 +481,7 @@ def adapt(model: Model, votes: VotesLike, labels: LabelsGiven | None = None, *, 
     >>> deep.adapt(model, mine).target
     'aggrefact-xsum'
     """
-    return evaluate.adapt_model(model, _target(model, votes, labels), decide=decide)[0]
+    return evaluate.adapt_model(model, _as_target(model, votes, labels), decide=decide)[0]
 
 
 class Findings(dict[str, object]):
@@ -522,7 +522,7 @@ def check(model: Model, votes: VotesLike, labels: LabelsGiven | None = None) -> 
     >>> result["n_labels"], result["flagged"] == (result["p_value"] < 0.05)
     (558, True)
     """
-    target = _target(model, votes, labels)
+    target = _as_target(model, votes, labels)
     if labels is None:
         report = evaluate.drift_report(model, target.votes)
         return Findings(report.as_dict(), report.lines())
@@ -552,13 +552,13 @@ def estimate(
     >>> list(deep.estimate(model, mine, np.where(np.arange(558) < 50, mine.labels, -1))["method"])[:2]
     ['corrected model', 'prediction-powered']
     """
-    result = evaluate.share_report(model, _target(model, votes, labels), of=of, level=level)
+    result = evaluate.share_report(model, _as_target(model, votes, labels), of=of, level=level)
     return pd.DataFrame(cast("list[dict[str, object]]", result["shares"]))
 
 
-def _target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> evaluate.Target:
+def _as_target(model: Model, votes: VotesLike, labels: LabelsGiven | None) -> evaluate.Target:
     """Return votes as one dataset with these labels and no others."""
-    result = votes_of(model, votes)
+    result = as_vote_matrix(model, votes)
     if len(result.dataset_names) > 1:
         raise InputError(
             f"`votes` must be of one dataset. Got {', '.join(result.dataset_names)}. Give the rows of one."

@@ -12,7 +12,7 @@ from deep._util.checks import Floats, check_share
 from deep._util.names import resolve_dataset
 from deep.datasets import FILE_AS_WRITER, join_labels, read_labels, read_votes, read_writers, table_columns
 from deep.exceptions import InputError
-from deep.model import Model, Scores, other_columns, row_in_order, scales_of_columns, scores_for
+from deep.model import Model, Scores, join_score_tables, other_columns, row_in_order, scales_of_columns
 from deep.records import ABSTAIN, VoteMatrix
 
 
@@ -39,7 +39,7 @@ class Target:
         return int((self.votes.labels >= 0).sum())
 
 
-def votes_for(model: Model, paths: Sequence[str], *, one_dataset: bool = False) -> VoteMatrix:
+def read_votes_for_model(model: Model, paths: Sequence[str], *, one_dataset: bool = False) -> VoteMatrix:
     """Read votes for a model; columns that cannot stand for one of its voters are left out.
 
     Raises
@@ -86,12 +86,12 @@ def read_targets(
     one_dataset: bool = False,
 ) -> list[Target]:
     """Read the datasets that a model is used on; with labels the one that they are of, as in :func:`read_target`."""
-    return targets_of(model, votes_for(model, votes, one_dataset=one_dataset and not labels), labels, scores)
+    return targets_of(model, read_votes_for_model(model, votes, one_dataset=one_dataset and not labels), labels, scores)
 
 
 def targets_of(model: Model, every: VoteMatrix, labels: Sequence[str] = (), scores: Sequence[str] = ()) -> list[Target]:
     """Return the datasets of votes that are in hand, otherwise as :func:`read_targets`."""
-    every = scores_for(model, every, scores)
+    every = join_score_tables(model, every, scores)
     if labels:
         table = read_labels(labels, every)
         every = join_labels(every, table)
@@ -113,8 +113,8 @@ def read_together(model: Model, votes: Sequence[str], labels: Sequence[str] = ()
     InputError
         A table cannot be used.
     """
-    every = votes_for(model, votes)
-    every = scores_for(model, every, scores)
+    every = read_votes_for_model(model, votes)
+    every = join_score_tables(model, every, scores)
     unlabeled = every.with_columns(labels=np.full(len(every.labels), -1))
     return Target(join_labels(every, read_labels(labels, every)) if labels else unlabeled)
 
@@ -153,12 +153,12 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
         "n": len(votes.labels),
         "prior": asdict(fresh.prior),
         "p_mean": {
-            "streamed": _mean(streamed),
-            "unlabeled": _mean(unlabeled.p_consistent),
-            "adapted": _mean(result.p_consistent),
+            "streamed": _mean_of_numbers(streamed),
+            "unlabeled": _mean_of_numbers(unlabeled.p_consistent),
+            "adapted": _mean_of_numbers(result.p_consistent),
         },
-        "p_change": _mean(np.abs(result.p_consistent - streamed)),
-        "interval_width": {"before": _width(unlabeled.interval()), "after": _width(result.interval())},
+        "p_change": _mean_of_numbers(np.abs(result.p_consistent - streamed)),
+        "interval_width": {"before": _mean_width(unlabeled.interval()), "after": _mean_width(result.interval())},
         "rule": fresh.rule.sentence(fresh.threshold()),
         "table": fresh.has_table,
         "correction": None,
@@ -167,19 +167,19 @@ def adapt_model(model: Model, target: Target, *, decide: str | None = None) -> t
         parts = ("intercept", "slope", "n_labels", "n_effective")
         prior = fresh.correction.prior.estimate  # as told without the labels
         report["correction"] = {"prior": prior, **{part: getattr(fresh.correction, part) for part in parts}}
-        report["labels"] = _errors(votes, unlabeled.p_consistent, result.p_consistent)
+        report["labels"] = _calibration_errors(votes, unlabeled.p_consistent, result.p_consistent)
     return fresh, report
 
 
-def _mean(values: Floats) -> float:
+def _mean_of_numbers(values: Floats) -> float:
     return float(values.mean())
 
 
-def _width(bounds: tuple[Floats, Floats]) -> float:
-    return _mean(bounds[1] - bounds[0])
+def _mean_width(bounds: tuple[Floats, Floats]) -> float:
+    return _mean_of_numbers(bounds[1] - bounds[0])
 
 
-def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, object]:
+def _calibration_errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, object]:
     """Return calibration errors on the labels, before and after."""
     is_labeled, bins = votes.labels >= 0, calibration.DEFAULT_BINS
     y = votes.labels[is_labeled]
@@ -192,11 +192,11 @@ def _errors(votes: VoteMatrix, before: Floats, after: Floats) -> dict[str, objec
     return result
 
 
-BY_LABELS = "from the labels that the model was trained on"
-POWERED = "the mean of cross-fitted P, corrected by its mean error on the training labels"
-ONE_DOCUMENT = "All labels are of one document: the intervals do not hold for items of others."
-MOVED = "the share at the fit plus the change in mean P"
-TWICE = (
+TRAINING_LABELS_SOURCE = "from the labels that the model was trained on"
+CROSS_FITTED_SOURCE = "the mean of cross-fitted P, corrected by its mean error on the training labels"
+ONE_DOCUMENT_WARNING = "All labels are of one document: the intervals do not hold for items of others."
+MOVED_SHARE_SOURCE = "the share at the fit plus the change in mean P"
+LABELS_USED_TWICE_WARNING = (
     "No independent estimate: the model was trained on these labels. With new labels, fit it again with all of "
     "them, or use the model it was made from."
 )
@@ -257,7 +257,7 @@ def share_report(
         "labels": 0 if twice else target.n_labels,
         "of": of,
         "level": level,
-        "note": TWICE if twice else ONE_DOCUMENT if is_one_document else None,
+        "note": LABELS_USED_TWICE_WARNING if twice else ONE_DOCUMENT_WARNING if is_one_document else None,
         "prior": asdict(result.share),
         "measured": bool(target.n_labels and not twice) or result.share.is_measured,
         "shares": [{**asdict(share), "how": how[share.method]} for share in shares],
@@ -267,15 +267,15 @@ def share_report(
 def _share_words(model: Model, scores: Scores) -> str:
     """Return where the share of a model without labels of these items comes from."""
     if scores.share != scores.prior:
-        return MOVED if scores.share.is_measured else "the share at the fit"
+        return MOVED_SHARE_SOURCE if scores.share.is_measured else "the share at the fit"
     if model.method == "own-labels":
-        return POWERED
-    return deep.model.SHARE_METHODS["model"] if model.correction is None else BY_LABELS
+        return CROSS_FITTED_SOURCE
+    return deep.model.SHARE_METHODS["model"] if model.correction is None else TRAINING_LABELS_SOURCE
 
 
 # From so many labels on, correcting P by them is worth more than testing it.
 # On eleven datasets ECE falls from 8.9 without labels to 4.9 with 50, and to 4.2 with 100 (decision 11).
-MIN_LABELS = 50
+MIN_ECE_LABELS = 50
 
 
 def canary_report(model: Model, target: Target, *, alpha: float = deep.model.SIGNIFICANCE) -> dict[str, object]:
@@ -333,8 +333,8 @@ def canary_report(model: Model, target: Target, *, alpha: float = deep.model.SIG
         "labels_needed": {str(power): size for power, size in needed.items()},
         "possible_error": deep.model.possible_error(result.p_consistent, votes.labels, documents=votes.document_ids),
         "labels_for_15_points": deep.model.labels_to_find(result.p_consistent, misfit=model.misfit),
-        "enough": test.n_labels >= MIN_LABELS,
-        "advice": list(_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
+        "enough": test.n_labels >= MIN_ECE_LABELS,
+        "advice": list(_canary_advice(model, target.name, test, needed, flagged=test.p_value < alpha)),
     }
 
 
@@ -368,7 +368,7 @@ def labels_seen(model: Model) -> set[str]:
     return trained | corrected
 
 
-def _advice(
+def _canary_advice(
     model: Model, name: str, test: deep.model.Canary, needed: Mapping[float, int | None], *, flagged: bool
 ) -> Iterator[str]:
     """Yield advice in sentences, first of all a warning of labels that the model has learned from."""
@@ -382,10 +382,10 @@ def _advice(
         result = [f"{size} for {100 * power:.0f} %" for power, size in needed.items() if size is not None]
         numbers = ", ".join(result) or "more labels than there are items"
         yield f"Labels needed to detect an error as large as the worst in training, by chance of success: {numbers}."
-    if n >= MIN_LABELS:
+    if n >= MIN_ECE_LABELS:
         yield f"With {n} labels, correcting P helps more than a test: {adapt}."
     elif flagged:
-        yield f"{adapt} corrects P by these labels; {MIN_LABELS} labels bring most of the gain (`deep label list`)."
+        yield f"{adapt} corrects P by these labels; {MIN_ECE_LABELS} labels bring most of the gain (`deep label list`)."
 
 
 def canary_lines(report: Mapping[str, Any]) -> Iterator[str]:
@@ -434,7 +434,7 @@ def item_row(votes: VoteMatrix, item: str, *, dataset: str | None = None) -> int
     return int(rows[0])
 
 
-def model_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, float]]:
+def model_and_answers_at(model: Model, votes: VoteMatrix, row: int, **matching: bool) -> tuple[Model, dict[str, float]]:
     """Return the model of the dataset of a row, whose P is that of a table of the dataset, and the answers of the row.
 
     Parameters
@@ -463,7 +463,7 @@ def explanation(model: Model, votes: Mapping[str, float]) -> dict[str, object]:
     Parameters
     ----------
     model : Model
-        P is at its prior; :func:`model_at` returns the model whose prior is that of the dataset of a row.
+        P is at its prior; :func:`model_and_answers_at` returns the model whose prior is that of the dataset of a row.
     votes : mapping of str to number
         By voter, as it gives them; a voter that is not named has no vote.
 

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
     from deep.model import PriorEstimate
 
-LOWEST = 5
+N_LOWEST_ITEMS = 5
 """The number of items with the lowest P that a verdict names."""
 
 # The most characters of a claim in a list.
 # With its indentation a claim fits on one line of 80 columns.
-MAX_CLAIM = 70
+MAX_CLAIM_CHARACTERS = 70
 
 # The log loss of a P of one half for every item: ln 2.
-COIN_LOSS = float(np.log(2))
+COIN_LOG_LOSS = float(np.log(2))
 
 # The ECE that calibration may add before it is said to have made P worse.
-MAX_RISE = 0.01
+MAX_ECE_RISE = 0.01
 
 # The ECE beyond what chance explains from which on P is said not to hold.
-MAX_EXCESS = 0.05
+MAX_ECE_EXCESS = 0.05
 
 # P of two items that differ by less are one P: sums of the same votes may differ in their last digits.
-SAME_P = 1e-9
+P_TOLERANCE = 1e-9
 
 NO_JUDGE_DISTINGUISHES = (
     "No judge can tell these claims apart, so all have the same P. Labels show only their share. Add other judges."
@@ -44,7 +44,7 @@ NO_JUDGE_DISTINGUISHES = (
 STATES = ("consistent", "inconsistent", "undecided")
 
 # The sentences of a verdict that a study keeps.
-SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
+STUDY_SENTENCES = ("judged", "suspect", "trust", "then", "command", "picture")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class DecisionCounts:
     Parameters
     ----------
     n, consistent, inconsistent, undecided, unvoted : int
-        Items; of them surely consistent, surely inconsistent, undecided (as :func:`deep.model.is_sure` has it),
+        Items; of them surely consistent, surely inconsistent, undecided (as :func:`deep.model.sure_mask` has it),
         and without any vote: these four make up `n`.
     leaning : int
         Of the undecided, those that lean inconsistent.
@@ -112,14 +112,14 @@ class DecisionCounts:
     unvoted: int = 0
     leaning: int = 0
     lowest: list[LowestItem] = field(default_factory=list)
-    most: int = LOWEST
+    most: int = N_LOWEST_ITEMS
     highest: list[LowestItem] = field(default_factory=list)
     wrongly: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
     @property
     def alike(self) -> bool:
         """Whether several items have votes, and all of them one P: then no judge tells one from another."""
-        return bool(self.lowest) and self.n - self.unvoted > 1 and self.highest[0].p - self.lowest[0].p < SAME_P
+        return bool(self.lowest) and self.n - self.unvoted > 1 and self.highest[0].p - self.lowest[0].p < P_TOLERANCE
 
     @property
     def common_p(self) -> float | None:
@@ -205,7 +205,7 @@ class DecisionCounts:
                 yield f"  {chance(item.p):>5}{interval}  {item.state:<12}  {item.item_id} of {item.dataset}"
                 claim = claims.get((item.dataset, item.item_id))
                 if claim:
-                    yield f"         {shorten(claim, MAX_CLAIM, placeholder=' ...')}"
+                    yield f"         {shorten(claim, MAX_CLAIM_CHARACTERS, placeholder=' ...')}"
         if common is not None and not sure:
             yield f"The other {rest:,} have the same P, {chance(common)}: no judge tells them apart."
 
@@ -309,7 +309,7 @@ def chosen_judge(runs: Sequence[Row]) -> tuple[MeasuredMethod | None, tuple[floa
     return MeasuredMethod(name, "test", rows) if rows else None, tests[0] if len(tests) == 1 else None
 
 
-def badges_of(
+def label_badges(
     method: MeasuredMethod,
     best: MeasuredMethod | None,
     ece_before: float | None,
@@ -340,14 +340,14 @@ def badges_of(
     ece, limit, loss = (method.mean(metric) for metric in ("ece", "ece_floor_95", "log_loss"))
     if ece is not None and limit is not None:
         # Even a perfect P has a calibration error on so many items, so it is held to what chance explains.
-        level = "ok" if ece <= limit else "warn" if ece <= limit + MAX_EXCESS else "fail"
+        level = "ok" if ece <= limit else "warn" if ece <= limit + MAX_ECE_EXCESS else "fail"
         off, by_chance = in_percent(ece), in_percent(limit)
         says = f"P is off by {off} points on average (ECE); a perfect P stays below {by_chance} by chance."
         yield Badge("calibrated", level, says, "reliability")
-    if loss is not None and loss >= COIN_LOSS:
-        says = f"The log loss of P, {loss:.3f}, is worse than a coin's, {COIN_LOSS:.3f}."
+    if loss is not None and loss >= COIN_LOG_LOSS:
+        says = f"The log loss of P, {loss:.3f}, is worse than a coin's, {COIN_LOG_LOSS:.3f}."
         yield Badge("better than a coin", "fail", says, "headline")
-    if ece is not None and ece_before is not None and ece > ece_before + MAX_RISE:
+    if ece is not None and ece_before is not None and ece > ece_before + MAX_ECE_RISE:
         says = f"Calibration made P worse: ECE {in_percent(ece_before)} % before, {in_percent(ece)} % after."
         yield Badge("helped by calibration", "fail", says, "reliability")
 
@@ -419,12 +419,12 @@ class DatasetVerdict:
 
     def as_dict(self) -> dict[str, str]:
         """Return the sentences, as the results of a study keep them."""
-        return {name: getattr(self, name) for name in SENTENCES}
+        return {name: getattr(self, name) for name in STUDY_SENTENCES}
 
     @classmethod
     def of_dict(cls, values: object) -> "DatasetVerdict | None":
         """Return the verdict of the results of a study, None where they hold none."""
-        if not isinstance(values, dict) or values.keys() != set(SENTENCES):
+        if not isinstance(values, dict) or values.keys() != set(STUDY_SENTENCES):
             return None
         return cls(**values) if all(isinstance(sentence, str) for sentence in values.values()) else None
 

@@ -583,7 +583,7 @@ def fit_and_score(
 
 def paper_chains(
     split: HoldOut, ensemblers: Sequence[str], sizes: Sequence[int | str], random_state: int
-) -> list[model.Candidate]:
+) -> list[model.ChainCandidate]:
     """Return the chains of the paper's recipe, each with Platt."""
     recipe = model.RECIPES["paper"]
     training = model.training_set(split.train, recipe, random_state=random_state)

@@ -15,7 +15,7 @@ from deep._util.files import JsonObject, read_asset, write_results
 from deep.console import ask_options, endpoint_of, live_progress, print_result, study_lines
 from deep.evaluate import DatasetVerdict, markdown, write_table
 from deep.exceptions import StoppedError
-from deep.report import report_line, reported_folder
+from deep.report import open_folder_with_report, report_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +70,7 @@ def publish(
     """
     tables, figures = tables or {}, figures or {}
     results = {"schema_version": 1, "verdict": verdict.as_dict(), **results}
-    with reported_folder(args.out) as folder:
+    with open_folder_with_report(args.out) as folder:
         for name, table in tables.items():
             write_table(folder, name, table, (titles or {})[name], shown=shown(table), note=note)
         for name, title, table in printed_beside(paper, [*tables, *figures]) if paper else ():

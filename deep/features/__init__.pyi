@@ -11,14 +11,14 @@ from ._analysis import pairwise_agreement as pairwise_agreement
 from ._cells import Cells as Cells
 from ._cells import Linear as Linear
 from ._cells import Rows as Rows
+from ._cells import average_over_abstains as average_over_abstains
 from ._cells import distinct_cells as distinct_cells
 from ._cells import distinct_patterns as distinct_patterns
 from ._cells import distinct_rows as distinct_rows
 from ._cells import merge_repeats as merge_repeats
-from ._cells import neutral as neutral
 from ._cells import signed as signed
-from ._cells import splits_of as splits_of
-from ._cells import tokens as tokens
+from ._cells import vote_splits as vote_splits
+from ._cells import vote_tokens as vote_tokens
 from ._cells import weighted_sums as weighted_sums
 from ._selectors import MRMR as MRMR
 from ._selectors import RFE as RFE

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 # A weight below this share of the rows it belongs to is what rounding left of 0.
-MIN_MASS = 1e-12
+MIN_WEIGHT_SHARE = 1e-12
 
 # Counts of documents that are drawn at once: 32 MB.
-MOST_DRAWN = 1 << 22
+MAX_COUNTS_DRAWN = 1 << 22
 
 
 def analyze_votes(
@@ -93,14 +93,14 @@ def analyze_votes(
         "coverage": w @ has_vote / w.sum(),
         "overlaps": overlapping @ has_vote / w.sum(),
         "conflicts": conflicting @ has_vote / w.sum(),
-        "polarity": _share(w @ (votes == 1), w @ has_vote),
+        "polarity": _ratio(w @ (votes == 1), w @ has_vote),
     }
     if y is not None:
         labels = checks.check_labels(y, len(votes))
         right = votes == labels[:, None]
-        tpr, tnr = (_share((w * (labels == c)) @ right, (w * (labels == c)) @ has_vote) for c in (1, 0))
+        tpr, tnr = (_ratio((w * (labels == c)) @ right, (w * (labels == c)) @ has_vote) for c in (1, 0))
         columns |= {
-            "accuracy": _share(w @ right, w @ has_vote),
+            "accuracy": _ratio(w @ right, w @ has_vote),
             "tpr": tpr,
             "tnr": tnr,
             "balanced_accuracy": (tpr + tnr) / 2,
@@ -153,9 +153,9 @@ def error_correlation(X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: Weights
     by_class = [_pair_sums(votes[labels == c], c, w[labels == c]) for c in (0, 1)]
     shared, differing, variation, product = (sum(parts) for parts in zip(*by_class, strict=True))
     scale = np.sqrt(variation * variation.T)
-    correlation = np.divide(product, scale, out=np.zeros_like(scale), where=scale > MIN_MASS * shared)
+    correlation = np.divide(product, scale, out=np.zeros_like(scale), where=scale > MIN_WEIGHT_SHARE * shared)
     # Judges that never differ are copies, also where neither errs and the formula is 0 / 0.
-    correlation[(differing <= MIN_MASS * shared) & (shared > 0)] = 1.0
+    correlation[(differing <= MIN_WEIGHT_SHARE * shared) & (shared > 0)] = 1.0
     np.fill_diagonal(correlation, 1.0)
     return np.asarray(np.clip((correlation + correlation.T) / 2, -1.0, 1.0))
 
@@ -224,7 +224,7 @@ def effective_number(correlation: Floats) -> float:
     return float(k / np.clip(1.0 + (k - 1) * mean, 1.0, k))
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
 
 
@@ -246,9 +246,9 @@ def _pair_sums(votes: Votes, label: int, w: Floats) -> tuple[Floats, Floats, Flo
 Ratings = npt.NDArray[np.int64]
 
 
-def _of(measure: Callable[[npt.ArrayLike], float], ratings: npt.ArrayLike) -> float:
-    parts, value = _BY_SUMS[measure]
-    return float(value(parts(_checked(ratings)).sum(axis=0)))
+def _measure_ratings(measure: Callable[[npt.ArrayLike], float], ratings: npt.ArrayLike) -> float:
+    parts, value = _MEASURES[measure]
+    return float(value(parts(_checked_ratings(ratings)).sum(axis=0)))
 
 
 def cohen_kappa(ratings: npt.ArrayLike) -> float:
@@ -274,7 +274,7 @@ def cohen_kappa(ratings: npt.ArrayLike) -> float:
     >>> cohen_kappa([[1, 1], [1, 1], [0, 0], [1, 0]])
     0.5
     """
-    return _of(cohen_kappa, ratings)
+    return _measure_ratings(cohen_kappa, ratings)
 
 
 def fleiss_kappa(ratings: npt.ArrayLike) -> float:
@@ -301,7 +301,7 @@ def fleiss_kappa(ratings: npt.ArrayLike) -> float:
     >>> round(fleiss_kappa([[1, 1, 1], [0, 0, 0], [1, 1, 0]]), 4)
     0.55
     """
-    return _of(fleiss_kappa, ratings)
+    return _measure_ratings(fleiss_kappa, ratings)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
@@ -329,7 +329,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
     >>> round(krippendorff_alpha([[1, 1, -1], [0, 0, 0], [1, 0, 1]]), 4)
     0.5625
     """
-    return _of(krippendorff_alpha, ratings)
+    return _measure_ratings(krippendorff_alpha, ratings)
 
 
 def pairwise_agreement(ratings: npt.ArrayLike) -> float:
@@ -351,7 +351,7 @@ def pairwise_agreement(ratings: npt.ArrayLike) -> float:
     >>> pairwise_agreement([[1, 1, -1], [0, 0, 1]])
     0.5
     """
-    counts = _counts(_checked(ratings))
+    counts = _category_counts(_checked_ratings(ratings))
     same, n = float((counts * (counts - 1)).sum()), counts.sum(axis=1)
     pairs = float((n * (n - 1)).sum())
     return same / pairs if pairs else float("nan")
@@ -396,27 +396,27 @@ def agreement_interval(
     >>> agreement_interval(cohen_kappa, [[1, 1], [0, 0]] * 50, n_boot=100)
     (1.0, 1.0)
     """
-    if measure not in _BY_SUMS:
+    if measure not in _MEASURES:
         raise InputError(f"`measure` must be cohen_kappa, fleiss_kappa or krippendorff_alpha. Got {measure!r}.")
-    codes = _checked(ratings)
+    codes = _checked_ratings(ratings)
     names = np.arange(len(codes)) if documents is None else np.asarray(documents).astype(str)
     if len(names) != len(codes):
         raise InputError(f"`documents` must have an entry for each of {len(codes)} items. Got {len(names)}.")
     document = np.unique(names, return_inverse=True)[1]
     n = int(document.max()) + 1
-    parts, value = _BY_SUMS[measure]
+    parts, value = _MEASURES[measure]
     # Documents are drawn whole: ratings of one text are not independent.
     of_documents = np.stack([np.bincount(document, part, minlength=n) for part in parts(codes).T], axis=1)
     # Those with the same sums are drawn together: one multinomial draw over the distinct ones is the bootstrap.
     distinct, times = np.unique(of_documents, axis=0, return_counts=True)
-    draw, block = np.random.default_rng(random_state), max(1, MOST_DRAWN // len(times))
+    draw, block = np.random.default_rng(random_state), max(1, MAX_COUNTS_DRAWN // len(times))
     # A block of resamples at a time: all counts of many documents would fill the memory.
     sizes = [min(block, n_boot - done) for done in range(0, n_boot, block)]
     sums = [draw.multinomial(n, times / n, size=size) @ distinct for size in sizes]
     return checks.percentile_interval(value(np.concatenate(sums).astype(np.float64)))
 
 
-def _checked(ratings: npt.ArrayLike) -> Ratings:
+def _checked_ratings(ratings: npt.ArrayLike) -> Ratings:
     codes = np.asarray(ratings)
     if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu":
         raise InputError(
@@ -430,7 +430,7 @@ def _checked(ratings: npt.ArrayLike) -> Ratings:
     return np.asarray(result.reshape(codes.shape) - np.searchsorted(categories, 0), dtype=np.int64)
 
 
-def _counts(codes: Ratings) -> Floats:
+def _category_counts(codes: Ratings) -> Floats:
     """Return how often each item got each category, of shape (n_items, n_categories)."""
     n = int(codes.max(initial=-1)) + 1
     cells = np.where(codes >= 0, codes + np.arange(len(codes))[:, None] * n, len(codes) * n)
@@ -443,7 +443,7 @@ def _cohen_parts(codes: Ratings) -> Floats:
     if codes.shape[1] != 2:
         raise InputError(f"`ratings` must have two columns. Got {codes.shape[1]}.")
     both = np.asarray((codes >= 0).all(axis=1))
-    categories = _counts(np.where(both[:, None], codes, -1).T.reshape(-1, 1))
+    categories = _category_counts(np.where(both[:, None], codes, -1).T.reshape(-1, 1))
     same = both & (codes[:, 0] == codes[:, 1])
     return np.column_stack([both, same, categories[: len(codes)], categories[len(codes) :]])
 
@@ -458,7 +458,7 @@ def _fleiss_parts(codes: Ratings) -> Floats:
     """Return 1, the share of pairs of ratings that agree, and the counts; 0 where a rating is not there."""
     n = codes.shape[1]
     complete = (codes >= 0).all(axis=1) & (n > 1)
-    counts = _counts(np.where(complete[:, None], codes, -1))
+    counts = _category_counts(np.where(complete[:, None], codes, -1))
     # Fleiss' P_i: the share of pairs of raters who agree on item i.
     agreeing = ((counts**2).sum(axis=1) - n) / max(n * (n - 1), 1)
     return np.column_stack([complete, np.where(complete, agreeing, 0.0), counts])
@@ -467,12 +467,12 @@ def _fleiss_parts(codes: Ratings) -> Floats:
 def _fleiss_value(sums: Floats) -> Floats:
     n, agreeing, counts = sums[..., 0], sums[..., 1], sums[..., 2:]
     total = counts.sum(axis=-1)
-    return _beyond_chance(_share(agreeing, n) * total**2, (counts**2).sum(axis=-1), total**2)
+    return _beyond_chance(_ratio(agreeing, n) * total**2, (counts**2).sum(axis=-1), total**2)
 
 
 def _krippendorff_parts(codes: Ratings) -> Floats:
     """Return the ratings of each item, how they differ, and the counts; 0 where there are fewer than two."""
-    counts = _counts(np.where((codes >= 0).sum(axis=1, keepdims=True) > 1, codes, -1))
+    counts = _category_counts(np.where((codes >= 0).sum(axis=1, keepdims=True) > 1, codes, -1))
     n = counts.sum(axis=1)
     # Of n ratings of an item, each pair that differs counts 1 / (n - 1), so that an item weighs what its ratings do
     # (Krippendorff 2011).
@@ -482,17 +482,17 @@ def _krippendorff_parts(codes: Ratings) -> Floats:
 def _krippendorff_value(sums: Floats) -> Floats:
     n, differing, counts = sums[..., 0], sums[..., 1], sums[..., 2:]
     expected = n**2 - (counts**2).sum(axis=-1)
-    return 1 - _share(differing * (n - 1), expected)
+    return 1 - _ratio(differing * (n - 1), expected)
 
 
 def _beyond_chance(observed: Floats, expected: Floats, most: Floats) -> Floats:
     """Return how far agreement goes beyond chance, of what is possible; all three in the same unit."""
-    return _share(observed - expected, most - expected)
+    return _ratio(observed - expected, most - expected)
 
 
 # Each measure as a function of sums over items, so that a resample is a weighting of items: ratings to what each item
 # adds, of shape (n_items, n_parts); and sums of these, of shape (..., n_parts), to the measure, NaN where undefined.
-_BY_SUMS: Mapping[Callable[[npt.ArrayLike], float], tuple[Callable[[Ratings], Floats], Callable[[Floats], Floats]]] = {
+_MEASURES: Mapping[Callable[[npt.ArrayLike], float], tuple[Callable[[Ratings], Floats], Callable[[Floats], Floats]]] = {
     cohen_kappa: (_cohen_parts, _cohen_value),
     fleiss_kappa: (_fleiss_parts, _fleiss_value),
     krippendorff_alpha: (_krippendorff_parts, _krippendorff_value),

@@ -26,13 +26,13 @@ from deep.exceptions import InputError
 from deep.records import ABSTAIN
 
 # Columns coded as one number: 3**20 codes of patterns times 10**7 rows still fit an int64.
-CHUNK = 20
+COLUMNS_PER_CODE = 20
 
 # The most possible patterns that are counted by position, without a sort.
-DENSE = 3**13
+MAX_PATTERNS_BY_POSITION = 3**13
 
 # The most possible patterns a row for which going through all of them is quicker than sorting the rows.
-CODES_A_ROW = 32
+MAX_PATTERNS_PER_ROW = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +133,11 @@ def distinct_patterns(votes: Votes) -> tuple[Votes, Positions]:
     >>> patterns.tolist(), inverse.tolist()
     ([[0, 0], [1, 0]], [1, 0, 1])
     """
-    codes = _codes(votes)
+    codes = _pattern_codes(votes)
     # Sorted and without repeats, as the patterns of `Cells` are: nothing to merge.
     if (codes[1:] > codes[:-1]).all():
         return votes, np.arange(len(votes))
-    if 3 ** votes.shape[1] <= min(DENSE, CODES_A_ROW * len(votes)):
+    if 3 ** votes.shape[1] <= min(MAX_PATTERNS_BY_POSITION, MAX_PATTERNS_PER_ROW * len(votes)):
         present = np.zeros(3 ** votes.shape[1], dtype=bool)
         present[codes] = True
         inverse = (np.cumsum(present) - 1)[codes]
@@ -181,21 +181,21 @@ def distinct_rows(answers: AnyVotes) -> tuple[AnyVotes, Positions]:
     return answers[first], inverse
 
 
-def _codes(votes: Votes) -> npt.NDArray[np.int64]:
+def _pattern_codes(votes: Votes) -> npt.NDArray[np.int64]:
     """Return one integer per row that orders and separates the patterns."""
     codes = np.zeros(len(votes), dtype=np.int64)
-    for start in range(0, votes.shape[1], CHUNK):
+    for start in range(0, votes.shape[1], COLUMNS_PER_CODE):
         # What was coded so far becomes a small number, so that the next columns fit beside it.
         if start:
             codes = np.unique(codes, return_inverse=True)[1]
-        for column in votes[:, start : start + CHUNK].T:
+        for column in votes[:, start : start + COLUMNS_PER_CODE].T:
             codes *= 3
             codes += column
             codes += 1
     return codes
 
 
-BETWEEN = 0.25
+NO_VOTE_PLACE = 0.25
 """The place of no vote beside 0: between 0, where votes 0 and 1 are split, and 0.5, where no vote and 1 are."""
 
 
@@ -224,7 +224,7 @@ def signed(X: Votes, abstain: float = 0.0) -> Floats:
     return np.where(X == ABSTAIN, abstain, 2.0 * X - 1.0)
 
 
-def tokens(X: Votes) -> Floats:
+def vote_tokens(X: Votes) -> Floats:
     """Return two columns a voter, as counts: all "voted 1", then all "voted 0"; no vote is no token.
 
     Parameters
@@ -238,7 +238,7 @@ def tokens(X: Votes) -> Floats:
 
     Examples
     --------
-    >>> tokens(np.array([[1, 0, -1]], dtype=np.int8)).tolist()
+    >>> vote_tokens(np.array([[1, 0, -1]], dtype=np.int8)).tolist()
     [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]]
     """
     return np.hstack([X == 1, X == 0]).astype(np.float64)
@@ -320,12 +320,12 @@ def distinct_cells(X: Votes, y: Labels, w: Floats) -> tuple[Votes, Floats]:
     return cells[new], counts
 
 
-def splits_of(votes: Floats) -> list[tuple[int, float]]:
+def vote_splits(votes: Floats) -> list[tuple[int, float]]:
     """Return every voter with every threshold between two of its signed votes.
 
     Examples
     --------
-    >>> splits_of(np.array([[1.0, 1.0], [0.0, 1.0], [-1.0, -1.0]]))
+    >>> vote_splits(np.array([[1.0, 1.0], [0.0, 1.0], [-1.0, -1.0]]))
     [(0, -0.5), (0, 0.5), (1, 0.0)]
     """
     # Half way between values, where scikit-learn's trees split.
@@ -333,16 +333,16 @@ def splits_of(votes: Floats) -> list[tuple[int, float]]:
     return [(voter, float(middle)) for voter, levels in enumerate(values) for middle in (levels[1:] + levels[:-1]) / 2]
 
 
-def neutral(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
+def average_over_abstains(X: Votes, proba: Callable[[Floats], Floats]) -> Floats:
     """Return `proba` of the signed votes, averaged over abstains taken up and taken down.
 
     A tree must send "no vote" to one side of a split that it learned from votes of 0 and 1 only, and either side
     would read something into silence. Splits that were learned with abstains present treat both alike.
     """
     # A tree puts "no vote" on one side of each split. The mean over both sides is the same with all votes turned round.
-    result, open_rows = proba(signed(X, BETWEEN)), np.flatnonzero((X == ABSTAIN).any(axis=1))
+    result, open_rows = proba(signed(X, NO_VOTE_PLACE)), np.flatnonzero((X == ABSTAIN).any(axis=1))
     if len(open_rows):
-        result[..., open_rows] = (result[..., open_rows] + proba(signed(X[open_rows], -BETWEEN))) / 2
+        result[..., open_rows] = (result[..., open_rows] + proba(signed(X[open_rows], -NO_VOTE_PLACE))) / 2
     return result
 
 

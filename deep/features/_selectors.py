@@ -16,7 +16,7 @@ from deep.records import ABSTAIN
 CORRELATION_DECIMALS = 12
 
 # Voters that a selector compares with each other: its time grows with their square, or faster.
-CANDIDATES = 128
+MAX_VOTERS_COMPARED = 128
 
 
 def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]:
@@ -49,12 +49,12 @@ def signed_rows(X: Votes, y: Labels, w: Floats) -> tuple[Floats, Labels, Floats]
 
 def correlations(values: Floats, others: Floats, w: Floats) -> Floats:
     """Return the weighted Pearson correlation of each column with each of the others; 0 with a constant column."""
-    (first, first_scale), (second, second_scale) = _centred(values, w), _centred(others, w)
+    (first, first_scale), (second, second_scale) = _center_columns(values, w), _center_columns(others, w)
     covariance = first.T @ (second * w[:, None])
     return np.asarray(np.round(covariance / np.outer(first_scale, second_scale), CORRELATION_DECIMALS))
 
 
-def _centred(values: Floats, w: Floats) -> tuple[Floats, Floats]:
+def _center_columns(values: Floats, w: Floats) -> tuple[Floats, Floats]:
     centred = values - np.average(values, axis=0, weights=w)
     scale = np.sqrt(w @ centred**2)
     # A voter that never varies correlates with none; 0 / 0 would be NaN, and win every comparison.
@@ -62,7 +62,7 @@ def _centred(values: Floats, w: Floats) -> tuple[Floats, Floats]:
     return centred, scale
 
 
-def relevance(votes: Floats, labels: Labels, w: Floats) -> Floats:
+def relevance_of_voters(votes: Floats, labels: Labels, w: Floats) -> Floats:
     """Return each voter's F / (n - 2) from its correlation with the label, finite for a perfect voter too."""
     r = correlations(votes, labels[:, None].astype(float), w)[:, 0]
     # r^2 / (1 - r^2) is the F statistic of mRMR (Ding and Peng 2005) but for a factor that is the same for all voters.
@@ -70,14 +70,14 @@ def relevance(votes: Floats, labels: Labels, w: Floats) -> Floats:
     return np.asarray(r**2 / unexplained)
 
 
-def by_relevance(votes: Floats, relevances: Floats) -> Positions:
+def order_by_relevance(votes: Floats, relevances: Floats) -> Positions:
     """Return the voters, the most relevant first; of equals the earlier column; constant ones last."""
     # Voters that never vary come last, whatever rounding made of their relevance.
     return np.lexsort((-relevances, np.ptp(votes, axis=0) == 0)).astype(np.intp)
 
 
 # The least redundancy, as in mrmr-selection: a voter unlike those picked is not infinitely good.
-FLOOR = 1e-3
+MIN_REDUNDANCY = 1e-3
 
 
 class MRMR(BasePromptSelector):
@@ -132,16 +132,16 @@ class MRMR(BasePromptSelector):
 
     def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         votes, labels, weights = signed_rows(X, y, w)
-        relevances = relevance(votes, labels, weights)
-        order = by_relevance(votes, relevances)
-        candidates = np.sort(order[:CANDIDATES])
+        relevances = relevance_of_voters(votes, labels, weights)
+        order = order_by_relevance(votes, relevances)
+        candidates = np.sort(order[:MAX_VOTERS_COMPARED])
         compared = votes[:, candidates]
         picked = candidates[self._pick(relevances[candidates], correlations(compared, compared, weights))]
         return np.concatenate([picked, order[~np.isin(order, picked)]])
 
     def _pick(self, relevances: Floats, correlated: Floats) -> Positions:
         """Return the columns of positive relevance, each the best beside those picked before."""
-        redundancy = np.maximum(np.abs(correlated), FLOOR)
+        redundancy = np.maximum(np.abs(correlated), MIN_REDUNDANCY)
         rest, picked = np.flatnonzero(relevances > 0).tolist(), list[int]()
         while rest:
             # mRMR as a quotient: relevance over mean redundancy with the voters picked before.
@@ -235,13 +235,13 @@ class RFE(BasePromptSelector):
 
     def _rank(self, X: Votes, y: Labels, w: Floats) -> Positions:
         votes, labels, weights = signed_rows(X, y, w)
-        order = by_relevance(votes, relevance(votes, labels, weights))
-        candidates = np.sort(order[:CANDIDATES])
-        ranked = candidates[_eliminate(votes[:, candidates], labels, weights)]
-        return np.concatenate([ranked, order[CANDIDATES:]])
+        order = order_by_relevance(votes, relevance_of_voters(votes, labels, weights))
+        candidates = np.sort(order[:MAX_VOTERS_COMPARED])
+        ranked = candidates[_elimination_order(votes[:, candidates], labels, weights)]
+        return np.concatenate([ranked, order[MAX_VOTERS_COMPARED:]])
 
 
-def _eliminate(votes: Floats, labels: Labels, w: Floats) -> Positions:
+def _elimination_order(votes: Floats, labels: Labels, w: Floats) -> Positions:
     """Return the columns, the one dropped first last."""
     rest, dropped = list(range(votes.shape[1])), list[int]()
     while len(rest) > 1:

@@ -184,7 +184,7 @@ def _judges_that_drifted(
         yield from ((case[1], case[3]) for case in runs[0].cases if case[0] == "votes" and case[2] == FAILED)
     now, n = evaluate.stream_rates(fitted, votes), len(runs)
     since = f"{n} earlier run{'s' * (n > 1)}" if earlier is None else earlier.of
-    for judge, statistic in model.changes([*stream, now], alpha=alpha / 2):
+    for judge, statistic in model.changed_rates([*stream, now], alpha=alpha / 2):
         first = next(rates for rates in stream if judge in rates[statistic])[statistic][judge][0]
         yield judge, f"{model.STATISTICS[statistic]}: {now[statistic][judge][0]:.3f}, before {first:.3f}; since {since}"
 
@@ -207,10 +207,10 @@ def run_gate(fitted: "model.Model", args: argparse.Namespace) -> int:
     history = read_history(folder)
     votes, cases, broken = None, list[GateCase](), None
     try:
-        votes = evaluate.votes_for(fitted, args.votes)
+        votes = evaluate.read_votes_for_model(fitted, args.votes)
         target = _target(fitted, args, votes)
         failures = datasets.read_reasons(args.votes, votes)
-        reference = evaluate.votes_for(fitted, args.reference) if args.reference else None
+        reference = evaluate.read_votes_for_model(fitted, args.reference) if args.reference else None
         result = gate_cases(fitted, votes, failures, target, history=history, reference=reference, alpha=args.alpha)
         cases = list(result)
     except DeepError as error:

@@ -18,18 +18,18 @@ from deep.records import VoteMatrix
 # A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme.
 SHARE_CLIP = 0.01
 
-LEAST_SCALE = 1e-9
+MIN_ANSWER_DEVIATION = 1e-9
 """A judge whose answers vary less does not vary: what is left is rounding, and an answer divided by it blows up."""
 
 # A judge that is mapped by ranks has at most so many places.
 # A rank between two places is interpolated, and off by at most 1 in 500.
 MAX_KNOTS = 500
 
-MOST_VALUES = 40
+MAX_LEVELS_BY_VALUE = 40
 """A judge of more distinct answers, on a scale of no shares, is mapped by ranks: its levels have no names."""
 
 # Reciprocal averaging takes so many rounds: the second changes values by a few hundredths, a third hardly any.
-ROUNDS = 2
+N_AVERAGING_ROUNDS = 2
 
 # Rows by which the value of a level is drawn to a straight line: so a level that hardly occurs borrows from others.
 PSEUDO_ROWS = 5.0
@@ -112,9 +112,9 @@ class AnswerMap:
             None if binary[j] or shares[j] else _levels(answers[:, j], scale) for j, scale in enumerate(votes.scales)
         ]
         ranked = [level is None and not (binary[j] or shares[j]) for j, level in enumerate(levels)]
-        knots = [_ranks(answers[:, j], weights) if is_ranked else plain[j] for j, is_ranked in enumerate(ranked)]
+        knots = [_rank_knots(answers[:, j], weights) if is_ranked else plain[j] for j, is_ranked in enumerate(ranked)]
         log_odds = np.array([bool(share or rank) for share, rank in zip(shares, ranked, strict=True)])
-        for _ in range(ROUNDS):
+        for _ in range(N_AVERAGING_ROUNDS):
             evidence = cls(votes.scales, knots, tuple(log_odds), *_moments(answers, weights, knots, log_odds))(answers)
             has_answer = ~np.isnan(evidence)
             sums, counts = np.where(has_answer, evidence, 0.0).sum(axis=1), has_answer.sum(axis=1)
@@ -124,7 +124,7 @@ class AnswerMap:
                 others = counts - has_answer[:, j]
                 both = has_answer[:, j] & (others > 0)
                 mean = (sums[both] - evidence[both, j]) / others[both]
-                knots[j] = _level_values(level, answers[both, j], mean, weights[both] / weights.mean())
+                knots[j] = _level_knots(level, answers[both, j], mean, weights[both] / weights.mean())
         if not labeled:
             half = np.full(k, 0.5)
             return cls(votes.scales, knots, (False,) * k, half, half)
@@ -142,18 +142,18 @@ def _moments(answers: Floats, weights: Floats, knots: Sequence[Knots], log_odds:
     centre = (np.where(has_answer, values, 0.0) * weights[:, None]).sum(axis=0) / total
     apart = np.where(has_answer, values - centre, 0.0)
     scale = np.sqrt((apart**2 * weights[:, None]).sum(axis=0) / total)
-    return centre, np.where(scale > LEAST_SCALE, scale, 1.0)
+    return centre, np.where(scale > MIN_ANSWER_DEVIATION, scale, 1.0)
 
 
 def _levels(column: Floats, scale: Scale) -> Floats | None:
     """Return the levels of a judge, ascending: its answers and the whole steps of its scale; None where too many."""
     result = np.unique(column[~np.isnan(column)])
-    if len(result) > MOST_VALUES:
+    if len(result) > MAX_LEVELS_BY_VALUE:
         return None
     return np.unique(np.concatenate([result, np.linspace(0.0, 1.0, scale.n_levels or 2)]))
 
 
-def _level_values(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Knots:
+def _level_knots(levels: Floats, column: Floats, mean: Floats, weights: Floats) -> Knots:
     """Return the shares of levels by the mean evidence of the others where they are given."""
     from sklearn.isotonic import isotonic_regression  # which a model that is read does without
 
@@ -169,10 +169,10 @@ def _level_values(levels: Floats, column: Floats, mean: Floats, weights: Floats)
     value = (checks.bincount(where, weights * mean, len(levels)) + PSEUDO_ROWS * line) / (size + PSEUDO_ROWS)
     value = isotonic_regression(value, sample_weight=size + PSEUDO_ROWS)
     span = value[-1] - value[0]
-    return (levels, (value - value[0]) / span) if span > LEAST_SCALE else (levels, levels)
+    return (levels, (value - value[0]) / span) if span > MIN_ANSWER_DEVIATION else (levels, levels)
 
 
-def _ranks(column: Floats, weights: Floats) -> Knots:
+def _rank_knots(column: Floats, weights: Floats) -> Knots:
     """Return places and the shares they stand for: their ranks among all rows."""
     has_answer = ~np.isnan(column)
     values, where = np.unique(column[has_answer], return_inverse=True)
@@ -237,14 +237,14 @@ class LabeledRows(Rows):
         return self.weights * (self.labels == 1), self.weights * (self.labels == 0)
 
 
-MOST_ROWS = 400_000
+MAX_STACK_ROWS = 400_000
 """Rows with evidence that a stack is fitted on as they are; of more it takes a weighted sample of about so many.
 
 A logistic regression of d coefficients on a sample of m rows loses about d / 2m of log loss more than on all rows: 3e-5
 at 23 scorers. `benchmarks/scores_at_scale.py --proof` measures it on real scores."""
 
 
-def sample_rows(train: LabeledRows, most: int = MOST_ROWS) -> LabeledRows:
+def sample_rows(train: LabeledRows, most: int = MAX_STACK_ROWS) -> LabeledRows:
     """Return rows whose cost is bounded: all of them, or of each dataset and class a weighted sample.
 
     Equal rows are merged first. Every dataset x class then keeps an equal share of `most` by priority sampling [1]_:
@@ -325,7 +325,7 @@ def sample_note(n: int) -> str:
     'The stack was fitted on a sample of about 400,000 of the'
     """
     return (
-        f"The stack was fitted on a sample of about {MOST_ROWS:,} of the {n:,} rows, drawn from each dataset and "
+        f"The stack was fitted on a sample of about {MAX_STACK_ROWS:,} of the {n:,} rows, drawn from each dataset and "
         "class. That costs about 3e-5 of log loss at 23 scorers."
     )
 
@@ -345,15 +345,15 @@ def in_order(train: LabeledRows) -> LabeledRows:
     return LabeledRows(votes, np.empty((len(cells), 0)), counts[cells], labels, code // 2)
 
 
-TIE = 0.001
+MEAN_VOTE_TIE_WEIGHT = 0.001
 """Weight of the mean vote beside the best judge's: it decides where that judge gave no vote."""
 
 # Penalty of the ridge regression, against a mean log loss and features of about unit scale.
-RIDGE = 0.03
+RIDGE_PENALTY = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class BalancedVotes:
     """Signed votes of labeled rows, and balanced weights.
 
     Parameters
@@ -374,7 +374,7 @@ class Weighed:
     sizes: Floats
 
     @classmethod
-    def of(cls, train: LabeledRows) -> "Weighed":
+    def of(cls, train: LabeledRows) -> "BalancedVotes":
         """Return the votes of training rows with their balanced weights."""
         weights = train.balanced()
         sizes = np.array([train.weights[train.labels == label].sum() for label in (0, 1)])
@@ -387,17 +387,17 @@ class Weighed:
 
 def fit_best_judge(train: LabeledRows) -> Linear:
     """Return the vote of the judge with the largest difference of its rates in the two classes, calibrated."""
-    rows = Weighed.of(train)
-    ones, zeros = _rates(rows, smoothing=0.0)
-    coef = np.full(rows.signed.shape[1], TIE / rows.signed.shape[1])
+    rows = BalancedVotes.of(train)
+    ones, zeros = _rates_by_class(rows, smoothing=0.0)
+    coef = np.full(rows.signed.shape[1], MEAN_VOTE_TIE_WEIGHT / rows.signed.shape[1])
     coef[int(np.argmax(ones - zeros))] += 1.0
-    return _calibrated(coef, rows)
+    return _fit_slope_and_intercept(coef, rows)
 
 
 def fit_majority(train: LabeledRows) -> Linear:
     """Return the mean vote of all judges, calibrated: a majority with a learned threshold."""
-    rows = Weighed.of(train)
-    return _calibrated(np.full(rows.signed.shape[1], 1.0 / rows.signed.shape[1]), rows)
+    rows = BalancedVotes.of(train)
+    return _fit_slope_and_intercept(np.full(rows.signed.shape[1], 1.0 / rows.signed.shape[1]), rows)
 
 
 def fit_ridge(train: LabeledRows) -> Linear:
@@ -413,8 +413,8 @@ def fit_ridge(train: LabeledRows) -> Linear:
     """
     from scipy.optimize import minimize
 
-    rows = Weighed.of(train)
-    ones, zeros = _rates(rows, smoothing=1.0)
+    rows = BalancedVotes.of(train)
+    ones, zeros = _rates_by_class(rows, smoothing=1.0)
     youden = np.maximum(ones - zeros, 0.0)
     # Scaled to a root mean square of 1 over all judges, so that the penalty means the same for any number of them.
     scale = youden / (np.sqrt((youden**2).mean()) or 1.0) / np.sqrt(len(youden))
@@ -423,15 +423,15 @@ def fit_ridge(train: LabeledRows) -> Linear:
     def objective(theta: Floats) -> tuple[float, Floats]:
         z = theta[0] + features @ theta[1:]
         residual = w * (expit(z) - y)
-        loss = w @ (np.logaddexp(0.0, z) - y * z) + RIDGE / 2 * theta[1:] @ theta[1:]
-        return float(loss), np.concatenate([[residual.sum()], features.T @ residual + RIDGE * theta[1:]])
+        loss = w @ (np.logaddexp(0.0, z) - y * z) + RIDGE_PENALTY / 2 * theta[1:] @ theta[1:]
+        return float(loss), np.concatenate([[residual.sum()], features.T @ residual + RIDGE_PENALTY * theta[1:]])
 
     # A judge never counts against its own vote: what it is wrong about on one dataset it may be right about on the
     # next.
     bounds = [(None, None)] + [(0.0, None)] * len(scale)
     options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-8}
     result = minimize(objective, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return _calibrated(result.x[1:] * scale, rows)
+    return _fit_slope_and_intercept(result.x[1:] * scale, rows)
 
 
 def fit_average(train: LabeledRows) -> Linear:
@@ -453,7 +453,7 @@ def fit_average(train: LabeledRows) -> Linear:
     return Linear.mean(members)
 
 
-def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
+def _rates_by_class(rows: BalancedVotes, *, smoothing: float) -> tuple[Floats, Floats]:
     """Return each judge's share of 1 among its votes in class 1 and in class 0; 0.5 where it never votes."""
     n = rows.sizes.sum()
     result = []
@@ -467,7 +467,7 @@ def _rates(rows: Weighed, *, smoothing: float) -> tuple[Floats, Floats]:
     return result[0], result[1]
 
 
-def _calibrated(coef: Floats, rows: Weighed) -> Linear:
+def _fit_slope_and_intercept(coef: Floats, rows: BalancedVotes) -> Linear:
     """Return the sum of votes with a slope and an intercept; nothing at all where the slope would be negative.
 
     Labels are drawn towards 0.5 by one row a class, as Platt did [1]_: where few rows are separable the slope stays

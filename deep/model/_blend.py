@@ -13,35 +13,35 @@ import numpy.typing as npt
 from deep._util.checks import AnyVotes, Floats, Mask, Positions, bincount, is_votes
 from deep._util.odds import logit
 from deep._util.scales import Scale
-from deep.features import Linear, Rows, distinct_patterns, distinct_rows, neutral
+from deep.features import Linear, Rows, average_over_abstains, distinct_patterns, distinct_rows
 from deep.model._average import LabeledRows
-from deep.model._prior import contexts_of_means, views
+from deep.model._prior import context_probabilities, contexts_of_means
 from deep.records import ABSTAIN
 
 
-def strongest(train: LabeledRows, n: int) -> list[int]:
+def most_discriminating_judges(train: LabeledRows, n: int) -> list[int]:
     """Return the `n` judges whose mean area under the ROC curve over training datasets is furthest from a half."""
-    if train not in _AREAS:
-        _AREAS[train] = _areas(train)
-    apart = np.abs(_AREAS[train] - len(train.present()) / 2)
+    if train not in _AUC_CACHE:
+        _AUC_CACHE[train] = _summed_auc_by_judge(train)
+    apart = np.abs(_AUC_CACHE[train] - len(train.present()) / 2)
     return [int(j) for j in np.argsort(-apart, kind="stable")[:n]]
 
 
 # Areas are remembered while their rows are in use: two members ask for the same.
-_AREAS: WeakKeyDictionary[LabeledRows, Floats] = WeakKeyDictionary()
+_AUC_CACHE: WeakKeyDictionary[LabeledRows, Floats] = WeakKeyDictionary()
 
 
-def _areas(train: LabeledRows) -> Floats:
+def _summed_auc_by_judge(train: LabeledRows) -> Floats:
     """Return the sum over training datasets of each judge's area under the ROC curve, shape (n_voters,)."""
     areas = np.zeros(train.evidence.shape[1])
     for group in train.present():
         rows = train.only(group)
         ones, zeros = rows.of_classes()
-        areas += [_area(column, ones / ones.sum(), zeros / zeros.sum()) for column in rows.evidence.T]
+        areas += [_auc(column, ones / ones.sum(), zeros / zeros.sum()) for column in rows.evidence.T]
     return areas
 
 
-def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
+def _auc(column: Floats, ones: Floats, zeros: Floats) -> float:
     """Return P(evidence of a consistent row > that of an inconsistent one), ties and no answer counting half."""
     has_answer = ~np.isnan(column)
     # No answer stands in the middle of a judge's answers, where it speaks for neither class.
@@ -52,15 +52,15 @@ def _area(column: Floats, ones: Floats, zeros: Floats) -> float:
 
 
 # Rows up to which all trees are walked side by side.
-FEW_ROWS = 256
+MAX_ROWS_FOR_JOINT_WALK = 256
 
 # Rows of one call from which scikit-learn is loaded: numpy takes as long for a few of them as loading does.
-MANY_ROWS = 1 << 13
+MIN_ROWS_FOR_SKLEARN = 1 << 13
 
 # Many rows are walked so many at a time: their features and leaves stay in the processor's cache.
-ROWS_AT_ONCE = 1 << 14
+ROWS_PER_BATCH = 1 << 14
 
-Singles = npt.NDArray[np.float32]
+Float32Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,19 +108,19 @@ class Trees:
     def mean(self, features: npt.NDArray[np.floating[Any]]) -> Floats:
         """Return the mean P of all trees for each row of features."""
         single = features.astype(np.float32, order="C", copy=False)
-        if len(single) >= MANY_ROWS:
-            parts = [single[start : start + ROWS_AT_ONCE] for start in range(0, len(single), ROWS_AT_ONCE)]
+        if len(single) >= MIN_ROWS_FOR_SKLEARN:
+            parts = [single[start : start + ROWS_PER_BATCH] for start in range(0, len(single), ROWS_PER_BATCH)]
             return np.concatenate([self._sum_compiled(part) for part in parts]) / len(self.roots)
         total = np.zeros(len(single))
         # Of many rows two trees at a time, to spare memory; the sum is taken in the same order everywhere.
-        step = len(self.roots) if len(single) <= FEW_ROWS else 2
+        step = len(self.roots) if len(single) <= MAX_ROWS_FOR_JOINT_WALK else 2
         for start in range(0, len(self.roots), step):
             p = self.p[self._leaves(single, self.roots[start : start + step])]
             for pair in range(0, len(p), 2):
                 total += p[pair : pair + 2].sum(axis=0)
         return total / len(self.roots)
 
-    def _sum_compiled(self, features: Singles) -> Floats:
+    def _sum_compiled(self, features: Float32Array) -> Floats:
         """Return the sum of P over all trees, in the order in which numpy adds it up."""
         total = np.zeros(len(features))
         for start in range(0, len(self.roots), 2):
@@ -144,7 +144,7 @@ class Trees:
             tree.__setstate__(state)
         return result
 
-    def _leaves(self, features: Singles, roots: Positions) -> Positions:
+    def _leaves(self, features: Float32Array, roots: Positions) -> Positions:
         """Return the leaf of each row in each tree, shape (n_trees, n_examples)."""
         rows = np.arange(len(features))
         node = np.repeat(roots[:, np.newaxis], len(features), axis=1)
@@ -157,7 +157,7 @@ class Trees:
 # A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof.
 P_CLIP = 1e-3
 
-LIMIT = float(logit(1 - P_CLIP))
+MAX_MEMBER_LOG_ODDS = float(logit(1 - P_CLIP))
 
 
 class Scorer(Protocol):
@@ -181,7 +181,7 @@ class VoteSum:
 
     def __call__(self, rows: Rows) -> Floats:
         """Return log-odds, shape (n_examples,)."""
-        return np.clip(self.linear.log_odds(rows.features), -LIMIT, LIMIT)
+        return np.clip(self.linear.log_odds(rows.features), -MAX_MEMBER_LOG_ODDS, MAX_MEMBER_LOG_ODDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class VoteForest:
         """Return log-odds, shape (n_examples,); it is slow, and so called with distinct rows of votes."""
         if rows.evidence.shape[1]:
             return logit(self.trees.mean(np.nan_to_num(rows.evidence)), clip=P_CLIP)
-        return logit(neutral(rows.votes, self.trees.mean), clip=P_CLIP)
+        return logit(average_over_abstains(rows.votes, self.trees.mean), clip=P_CLIP)
 
 
 def leading_column(scorer: VoteSum) -> int:
@@ -273,7 +273,7 @@ class Blend:
 
     def views(self, raw: Floats) -> Floats:
         """Return all P whose means over a dataset are its contexts, shape (n_parts + n_shifts, n_examples)."""
-        return views(raw, self.weighted(raw))
+        return context_probabilities(raw, self.weighted(raw))
 
     def profile(self, contexts: Floats) -> Floats:
         """Return the profile of a dataset."""
@@ -332,7 +332,7 @@ class Evidence:
     @cached_property
     def _views(self) -> Floats:
         assert self.raw is not None  # or the contexts are known, and nobody asks for sums
-        return views(self.raw, self.log_odds)
+        return context_probabilities(self.raw, self.log_odds)
 
     def sums(self, where: Positions) -> Floats:
         """Return the sums of all P whose means over a dataset are its contexts; `where`: which of these each row is."""
@@ -345,7 +345,7 @@ class Evidence:
         return Evidence(self.log_odds[where], self.n_votes[where], None if self.own is None else self.own[where])
 
 
-NOTHING = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
+NO_EVIDENCE = Evidence(np.empty(0), np.empty(0, dtype=np.intp))
 """The evidence on no rows: what is left are the prior and the threshold."""
 
 # All 2**n sets of votes are tried up to this many cast votes, 4,096 rows.
@@ -399,9 +399,9 @@ def contributions(
     ----------
     .. [1] L. S. Shapley, "A value for n-person games", 1953. https://doi.org/10.1515/9781400881970-018
     """
-    cast = np.flatnonzero(_is_cast(votes))
-    without = _without_each(predict, votes[np.newaxis])[0].tolist()
-    shapley = _shapley(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
+    cast = np.flatnonzero(_cast_vote_mask(votes))
+    without = _log_odds_added_by_each_vote(predict, votes[np.newaxis])[0].tolist()
+    shapley = _shapley_values(predict, votes, cast) if len(cast) <= MAX_EXACT_VOTES else None
     return [
         Contribution(
             voter=name,
@@ -413,19 +413,19 @@ def contributions(
     ]
 
 
-def _is_cast(votes: AnyVotes) -> Mask:
+def _cast_vote_mask(votes: AnyVotes) -> Mask:
     return votes != ABSTAIN if is_votes(votes) else ~np.isnan(votes)
 
 
-def _no_vote(votes: AnyVotes) -> float:
+def _missing_vote_value(votes: AnyVotes) -> float:
     return ABSTAIN if is_votes(votes) else np.nan
 
 
-def _shapley(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int, float]:
+def _shapley_values(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int, float]:
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)
-    patterns = np.full((len(sets), len(votes)), _no_vote(votes), dtype=votes.dtype)
+    patterns = np.full((len(sets), len(votes)), _missing_vote_value(votes), dtype=votes.dtype)
     patterns[:, cast] = np.where(inside, votes[cast], patterns[:, cast])
     scores = logit(predict(patterns))
     # The share of all orders in which a given set of `size` votes comes before this one, and the rest behind it.
@@ -444,7 +444,7 @@ def strongest_votes(
 ) -> list[str]:
     """Return for each row the two votes that move P most, with the log-odds that each adds; `scales` as above."""
     distinct, where = distinct_rows(votes)
-    gains, is_cast = _without_each(predict, distinct), _is_cast(distinct)
+    gains, is_cast = _log_odds_added_by_each_vote(predict, distinct), _cast_vote_mask(distinct)
     texts = []
     for row, gain, mask in zip(distinct, gains, is_cast, strict=True):
         order = [j for j in np.argsort(-np.abs(gain), kind="stable").tolist() if mask[j]][:2]
@@ -453,12 +453,12 @@ def strongest_votes(
     return [texts[at] for at in where]
 
 
-def _without_each(predict: PredictRows, votes: AnyVotes) -> Floats:
+def _log_odds_added_by_each_vote(predict: PredictRows, votes: AnyVotes) -> Floats:
     """Return the log-odds of P minus those of P with each vote taken back, 0 where there is none; shape of `votes`."""
     whole = logit(predict(votes))
     gains = np.zeros(votes.shape)
     for column in range(votes.shape[1]):
         without = votes.copy()
-        without[:, column] = _no_vote(votes)
+        without[:, column] = _missing_vote_value(votes)
         gains[:, column] = whole - logit(predict(without))
     return gains

@@ -10,7 +10,7 @@ from deep._util.checks import Floats, check_probabilities
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model._correction import FewLabels, labeled_mask
-from deep.model._misfit import NO_CORRECTION, NOISE, Clusters, Misfit, learn_misfit, standardised
+from deep.model._misfit import LABEL_NOISE, NO_CORRECTION, Clusters, Misfit, learn_misfit, standardised_errors
 from deep.model._prior import intercept_at, profile_of
 
 SIGNIFICANCE = 0.05
@@ -18,25 +18,25 @@ SIGNIFICANCE = 0.05
 
 # P counts as right where it is off by no more than this share of how far it is usually off on a new dataset: on none is
 # it exact, and without a tolerance enough labels would flag every dataset.
-TOLERANCE = 0.25
+TOLERATED_MISFIT_SHARE = 0.25
 
 # This is added to the information of intercept and slope, which labels at a single P cannot tell apart.
-RIDGE = 1e-3
+INFORMATION_RIDGE = 1e-3
 
 N_DRAWS = 2000
-POWERS = (0.5, 0.8, 0.9)
+TEST_POWERS = (0.5, 0.8, 0.9)
 MAX_LABELS = 1000
 # Labels that are drawn at a time: some 100 MB.
-BLOCK = N_DRAWS * MAX_LABELS
+MAX_LABELS_PER_DRAW = N_DRAWS * MAX_LABELS
 
 # Draws of intercept and slope, and of items, of which a bound on the calibration error is the quantile.
 ERROR_DRAWS, ERROR_ITEMS = 2000, 500
 
 # An error of the mean P that few users would put up with.
-FOUND_ERROR = 0.15
+DEFAULT_ERROR_TO_FIND = 0.15
 
 # So many numbers of labels are tried, up to `MAX_LABELS`, each a few percent above the one before.
-LADDER = 40
+N_SAMPLE_SIZES_TRIED = 40
 
 
 @dataclass(frozen=True)
@@ -129,23 +129,23 @@ def canary(
         raise InputError("`labels` must hold a label of 0 or 1. Got none.")
     if type(n_draws) is not int or n_draws < 1:
         raise InputError(f"`n_draws` must be a whole number above 0. Got {n_draws!r}.")
-    q, y = np.clip(every[is_labeled], NOISE, 1 - NOISE), np.asarray(labels)[is_labeled].astype(float)
+    q, y = np.clip(every[is_labeled], LABEL_NOISE, 1 - LABEL_NOISE), np.asarray(labels)[is_labeled].astype(float)
     clusters = Clusters.from_documents(documents, len(y), mask=is_labeled)
     correlation = 0.0
     if not clusters.alone:
         # Of errors net of the mean over all labels, which an intercept that is off would raise alike.
         few = FewLabels(misfit or learn_misfit([])).fit(q, y)
-        correlation = clusters.correlation(standardised(y, few.transform(q)))
+        correlation = clusters.correlation(standardised_errors(y, few.transform(q)))
     weights = clusters.shares(correlation)
     z = logit(q)
     (statistic,) = _score_statistics(z, y[np.newaxis], weights)
     rng, beyond = np.random.default_rng(random_state), 0
-    most = max(BLOCK // len(y), 1)  # all label sets at a time of up to a thousand labels, fewer of more
+    most = max(MAX_LABELS_PER_DRAW // len(y), 1)  # all label sets at a time of up to a thousand labels, fewer of more
     for start in range(0, n_draws, most):
         n = min(most, n_draws - start)
         # Labels as they would be if P were right up to the tolerance.
-        uniform = _uniform(clusters, correlation, n, rng)
-        null = (uniform < expit(_tolerated(np.broadcast_to(z, uniform.shape), misfit, rng))).astype(float)
+        uniform = _draw_correlated_uniforms(clusters, correlation, n, rng)
+        null = (uniform < expit(_draw_tolerated_log_odds(np.broadcast_to(z, uniform.shape), misfit, rng))).astype(float)
         simulated = _score_statistics(z, null, weights)
         # Ties count as at least as far: sums of the same labels in another order round differently.
         beyond += int((simulated >= statistic * (1 - 1e-9) - 1e-9).sum())
@@ -168,7 +168,7 @@ def labels_needed(
     misfit: Misfit | None = None,
     *,
     alternative: Sequence[float] | None = None,
-    powers: Sequence[float] = POWERS,
+    powers: Sequence[float] = TEST_POWERS,
     random_state: int = 0,
 ) -> dict[float, int | None]:
     """Return how many random labels the canary needs to find that P is wrong, by power.
@@ -199,16 +199,16 @@ def labels_needed(
     >>> list(needed), needed[0.5] < needed[0.9] < 40
     ([0.5, 0.8, 0.9], True)
     """
-    z = logit(np.clip(check_probabilities(p, name="p"), NOISE, 1 - NOISE))
-    truth = np.asarray(_far_off(z, misfit) if alternative is None else alternative, dtype=np.float64)
+    z = logit(np.clip(check_probabilities(p, name="p"), LABEL_NOISE, 1 - LABEL_NOISE))
+    truth = np.asarray(_default_alternative(z, misfit) if alternative is None else alternative, dtype=np.float64)
     if truth.shape != (2,) or not np.isfinite(truth).all():
         raise InputError(f"`alternative` must be an intercept and a slope. Got {alternative!r}.")
     rng = np.random.default_rng(random_state)
-    sizes = np.unique(np.geomspace(2, MAX_LABELS, LADDER).round().astype(int))
+    sizes = np.unique(np.geomspace(2, MAX_LABELS, N_SAMPLE_SIZES_TRIED).round().astype(int))
     sizes = sizes[sizes <= len(z)]
     result: dict[float, int | None] = dict.fromkeys(powers)
     for size in sizes:
-        reached = _power(z, int(size), truth, misfit, rng)
+        reached = _test_power(z, int(size), truth, misfit, rng)
         result = {power: n or (int(size) if reached >= power else None) for power, n in result.items()}
         if None not in result.values():
             break
@@ -245,7 +245,7 @@ def possible_error(p: npt.ArrayLike, labels: npt.ArrayLike, *, documents: npt.Ar
     return float(np.quantile(errors, 0.95))
 
 
-def labels_to_find(p: npt.ArrayLike, error: float = FOUND_ERROR, misfit: Misfit | None = None) -> int | None:
+def labels_to_find(p: npt.ArrayLike, error: float = DEFAULT_ERROR_TO_FIND, misfit: Misfit | None = None) -> int | None:
     """Return how many labels the canary needs to find that the mean P is off by `error`, as in :func:`labels_needed`.
 
     Examples
@@ -254,7 +254,7 @@ def labels_to_find(p: npt.ArrayLike, error: float = FOUND_ERROR, misfit: Misfit 
     >>> labels_to_find(p, 0.3) < labels_to_find(p, 0.15) < 150
     True
     """
-    z = logit(np.clip(check_probabilities(p, name="p"), NOISE, 1 - NOISE))
+    z = logit(np.clip(check_probabilities(p, name="p"), LABEL_NOISE, 1 - LABEL_NOISE))
     mean = float(expit(z).mean())
     # To the side on which there is more room.
     target = mean + error if mean < 0.5 else mean - error
@@ -262,15 +262,15 @@ def labels_to_find(p: npt.ArrayLike, error: float = FOUND_ERROR, misfit: Misfit 
     return labels_needed(p, misfit, alternative=(intercept, 1.0), powers=(0.8,))[0.8]
 
 
-def _tolerated(z: Floats, misfit: Misfit | None, rng: np.random.Generator) -> Floats:
+def _draw_tolerated_log_odds(z: Floats, misfit: Misfit | None, rng: np.random.Generator) -> Floats:
     """Move each row of log-odds by an intercept and a slope within the tolerance."""
     if misfit is None:
         return z
-    moves = rng.multivariate_normal(NO_CORRECTION, TOLERANCE**2 * misfit.second_moment, size=len(z))
+    moves = rng.multivariate_normal(NO_CORRECTION, TOLERATED_MISFIT_SHARE**2 * misfit.second_moment, size=len(z))
     return np.asarray(moves[:, :1] + moves[:, 1:] * z)
 
 
-def _uniform(clusters: Clusters, correlation: float, n: int, rng: np.random.Generator) -> Floats:
+def _draw_correlated_uniforms(clusters: Clusters, correlation: float, n: int, rng: np.random.Generator) -> Floats:
     """Return n sets of uniform numbers; those of one document are correlated by a Gaussian copula."""
     from scipy.special import ndtr
 
@@ -292,11 +292,11 @@ def _score_statistics(z: Floats, labels: Floats, weights: Floats) -> Floats:
     # had the best power, or nearly (decision 11).
     scores = np.stack([residual.sum(axis=1), (residual * z).sum(axis=1)])
     (a, b), (_, d) = ((information.sum(axis=1), (information * z).sum(axis=1)), (0.0, (information * z**2).sum(axis=1)))
-    a, d = a + RIDGE, d + RIDGE
+    a, d = a + INFORMATION_RIDGE, d + INFORMATION_RIDGE
     return np.asarray((d * scores[0] ** 2 - 2 * b * scores[0] * scores[1] + a * scores[1] ** 2) / (a * d - b**2))
 
 
-def _far_off(z: Floats, misfit: Misfit | None) -> Floats:
+def _default_alternative(z: Floats, misfit: Misfit | None) -> Floats:
     """Return the correction that the canary should find where none is given."""
     prior_misfit = misfit or learn_misfit([])
     if prior_misfit.worst is not None:
@@ -308,10 +308,10 @@ def _far_off(z: Floats, misfit: Misfit | None) -> Floats:
     return np.array([reach if up else -reach, 1.0])
 
 
-def _power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, rng: np.random.Generator) -> float:
+def _test_power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, rng: np.random.Generator) -> float:
     """Return the share of random draws of labels in which the canary finds that the truth is another."""
     as_predicted = z[rng.integers(len(z), size=(N_DRAWS, size))]
-    null = (rng.random(as_predicted.shape) < expit(_tolerated(as_predicted, misfit, rng))).astype(float)
+    null = (rng.random(as_predicted.shape) < expit(_draw_tolerated_log_odds(as_predicted, misfit, rng))).astype(float)
     rows = z[rng.integers(len(z), size=(N_DRAWS, size))]
     labels = (rng.random(rows.shape) < expit(truth[0] + truth[1] * rows)).astype(float)
     ones = np.ones(size)
@@ -320,7 +320,7 @@ def _power(z: Floats, size: int, truth: Floats, misfit: Misfit | None, rng: np.r
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
+class LabelProposal:
     """Items to label, and the calibration error expected afterwards.
 
     Parameters
@@ -344,7 +344,7 @@ def propose_labels(
     *,
     labeled: npt.ArrayLike = (),
     random_state: int = 0,
-) -> Proposal:
+) -> LabelProposal:
     """Propose items to label for :class:`FewLabels`: drawn at random, as no choice did reliably better (decision 52).
 
     Parameters
@@ -399,7 +399,7 @@ def propose_labels(
         raise InputError(f"`n` must be a whole number from 1 to {len(free)}, the unlabeled items. Got {n!r}.")
     proposal = np.random.default_rng(random_state).permutation(free)[:n]
     after = np.append(labeled_rows, proposal)
-    return Proposal(
+    return LabelProposal(
         proposal, expected_label_error(y_prob, misfit, labeled_rows), expected_label_error(y_prob, misfit, after)
     )
 

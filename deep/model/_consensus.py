@@ -12,7 +12,7 @@ from deep.features import Linear, distinct_patterns, distinct_rows
 
 # Rounds of expectation-maximization. Most of the gain over the vote shares, where it starts, comes in the first few;
 # later rounds follow whatever the judges share, be it the label or an error.
-ROUNDS = 4
+N_EM_ROUNDS = 4
 
 # Votes, in either class, by which a judge's rates are pulled to the rates of the panel.
 PSEUDO_VOTES = 2.0
@@ -21,13 +21,13 @@ PSEUDO_VOTES = 2.0
 PANEL_RATE = 0.7
 
 # No vote is taken to be rarer than this in either class, so that no judge decides alone.
-RATE_MIN = 0.01
+MIN_VOTE_RATE = 0.01
 
 # Judges too few to be held against one another are taken to be right on so many items.
 ASSUMED_ACCURACY = 0.75
 
 # The least and the most that judges are taken to be right on average.
-ACCURACY = (0.55, 0.99)
+ACCURACY_RANGE = (0.55, 0.99)
 
 # Chi-squared for a judge (1 by chance) from which on judges are taken to abstain by what they see: whether one votes
 # goes with what the others vote. In a crowd, where items are handed out, it does not (1.6 on RTE); labeling functions
@@ -36,28 +36,28 @@ BY_SIGHT = 10.0
 
 # The share of items that an average judge votes on, below which it is silent where its rule does not apply. How often
 # such judges vote 1 then tells which rules were written, more than how frequent class 1 is.
-SPARSE = 0.4
+MAX_SPARSE_COVERAGE = 0.4
 
 # How far the share of class 1 follows their votes then, in log-odds from a half.
-FOLLOWED = 0.25
+SPARSE_PRIOR_WEIGHT = 0.25
 
 # The least and the largest share of class 1 that the majority takes from votes.
-SHARES = (0.05, 0.95)
+SHARE_RANGE = (0.05, 0.95)
 
 # No vote is taken to be rarer than this in either class where judges are sparse.
-LEAST_RATE = 0.02
+MIN_SPARSE_VOTE_RATE = 0.02
 
 # Fewer cannot show how often they err.
 MIN_JUDGES = 3
 
-OVERLAP = (0.5, 0.75)
+OVERLAP_RAMP = (0.5, 0.75)
 # Overlap, and share of equal votes, up to which two judges count in full, and from which on they count as one. Judges
 # of one family overlap as well, and to take weight from all of them gains nothing on real panels: that they give nearly
 # every item the same vote is what tells a copy.
-AGREEMENT = (0.93, 0.96)
+AGREEMENT_RAMP = (0.93, 0.96)
 
 # Standard errors by which the share of equal votes must exceed those bounds.
-SURE = 3.0
+SE_MARGIN = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Panel:
 
 
 @dataclass(frozen=True, eq=False)
-class Judges:
+class JudgeClusters:
     """Voters as judges: those that vote alike are one, those that give every item the same vote are none.
 
     Parameters
@@ -138,7 +138,7 @@ class Judges:
     judge: Positions
 
     @classmethod
-    def of(cls, votes: AnyVotes, weights: Floats) -> "Judges":
+    def of(cls, votes: AnyVotes, weights: Floats) -> "JudgeClusters":
         """Find the judges in rows that have votes, or shares of votes, -1 for none."""
         patterns, row = distinct_rows(votes)
         total = bincount(row, weights)
@@ -185,7 +185,7 @@ def _fingerprints(patterns: AnyVotes, weights: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rates:
+class ErrorRates:
     """The error rates of judges and the share of class 1.
 
     Parameters
@@ -206,7 +206,7 @@ class Rates:
         return Linear(float(logit(self.prior)), shares * ones, shares * zeros)
 
 
-def dawid_skene(panel: Panel) -> Rates:
+def dawid_skene(panel: Panel) -> ErrorRates:
     """Return Dawid-Skene's rates after a few rounds of expectation-maximization from the vote shares.
 
     Unlike `deep.ensembles.DawidSkene` it stops early, pulls rates to those of the panel, counts judges by their
@@ -214,13 +214,13 @@ def dawid_skene(panel: Panel) -> Rates:
     """
     # The share of votes for 1 is the start: a random one could end with the classes turned round.
     posterior = (panel.margin / (panel.cast @ panel.shares) + 1) / 2
-    rates = _maximize(panel, posterior)
-    for _ in range(ROUNDS - 1):
-        rates = _maximize(panel, expit(panel.sum(rates.linear(panel.shares))))
+    rates = _maximization_step(panel, posterior)
+    for _ in range(N_EM_ROUNDS - 1):
+        rates = _maximization_step(panel, expit(panel.sum(rates.linear(panel.shares))))
     return rates
 
 
-def _maximize(panel: Panel, posterior: Floats) -> Rates:
+def _maximization_step(panel: Panel, posterior: Floats) -> ErrorRates:
     in_one, in_zero = panel.weights * posterior, panel.weights * (1 - posterior)
     hits, hit_votes = in_one @ panel.ones, in_one @ panel.cast
     alarms, alarm_votes = in_zero @ panel.ones, in_zero @ panel.cast
@@ -230,8 +230,8 @@ def _maximize(panel: Panel, posterior: Floats) -> Rates:
     # way round it is.
     either = (hits + alarms + PSEUDO_VOTES / 2) / (hit_votes + alarm_votes + PSEUDO_VOTES)
     hit, alarm = (np.where(hit < alarm, either, side) for side in (hit, alarm))
-    hit, alarm = (np.clip(side, RATE_MIN, 1 - RATE_MIN) for side in (hit, alarm))
-    return Rates(float((in_one.sum() + 1) / (panel.weights.sum() + 2)), hit, alarm)
+    hit, alarm = (np.clip(side, MIN_VOTE_RATE, 1 - MIN_VOTE_RATE) for side in (hit, alarm))
+    return ErrorRates(float((in_one.sum() + 1) / (panel.weights.sum() + 2)), hit, alarm)
 
 
 def _shrunk_rate(ones: Floats, cast: Floats, shares: Floats, start: float) -> Floats:
@@ -240,28 +240,28 @@ def _shrunk_rate(ones: Floats, cast: Floats, shares: Floats, start: float) -> Fl
     return np.asarray((ones + PSEUDO_VOTES * mean) / (cast + PSEUDO_VOTES))
 
 
-def majority(panel: Panel) -> Linear:
+def majority_log_odds(panel: Panel) -> Linear:
     """Return the log-odds by the count of votes, where all judges are equally often right.
 
     Where judges abstain by what they see (`BY_SIGHT`), the share of class 1 counts too, and the more, the more they
-    abstain: items have few votes then. Where they are `SPARSE`, they may be right in one class more often.
+    abstain: items have few votes then. Where they are `MAX_SPARSE_COVERAGE`, they may be right in one class more often.
     """
-    by_sight = _abstention(panel) > BY_SIGHT
-    if by_sight and coverage(panel) < SPARSE:
-        return _lopsided(panel)
+    by_sight = _abstention_chi_squared(panel) > BY_SIGHT
+    if by_sight and mean_coverage(panel) < MAX_SPARSE_COVERAGE:
+        return _log_odds_by_class_rates(panel)
     # The accuracy by which equal judges that err independently would agree as often as these.
-    pairs, accuracy = _equal_pairs(panel), ASSUMED_ACCURACY
+    pairs, accuracy = _equal_pair_shares(panel), ASSUMED_ACCURACY
     if pairs is not None:
         # Judges right with probability a agree on a^2 + (1 - a)^2 of the items, solved for a.
-        accuracy = float(np.clip((1 + np.sqrt(max(2 * sum(pairs) - 1, 0.0))) / 2, *ACCURACY))
+        accuracy = float(np.clip((1 + np.sqrt(max(2 * sum(pairs) - 1, 0.0))) / 2, *ACCURACY_RANGE))
     intercept = 0.0
     if by_sight:
         share = (_ones_share(panel) - 1 + accuracy) / (2 * accuracy - 1)
-        intercept = (1 - coverage(panel)) * float(logit(np.clip(share, *SHARES)))
+        intercept = (1 - mean_coverage(panel)) * float(logit(np.clip(share, *SHARE_RANGE)))
     return Linear.signed(intercept, np.log(accuracy / (1 - accuracy)) * panel.shares)
 
 
-def _abstention(panel: Panel) -> float:
+def _abstention_chi_squared(panel: Panel) -> float:
     """Return chi-squared, mean over judges, of whether a judge votes against what most others vote."""
     signs = (panel.ones - panel.zeros) * panel.shares
     others = signs.sum(axis=1)[:, None] - signs
@@ -274,7 +274,7 @@ def _abstention(panel: Panel) -> float:
     return float((n_votes[usable] * (share_voted - share)[usable] ** 2 / variance[usable]).sum() / max(usable.sum(), 1))
 
 
-def coverage(panel: Panel) -> float:
+def mean_coverage(panel: Panel) -> float:
     """Return the share of items that an average judge votes on."""
     return panel.mean(panel.cast.mean(axis=1))
 
@@ -284,26 +284,26 @@ def _ones_share(panel: Panel) -> float:
     return panel.mean(panel.ones @ panel.shares) / panel.mean(panel.cast @ panel.shares)
 
 
-def _lopsided(panel: Panel) -> Linear:
+def _log_odds_by_class_rates(panel: Panel) -> Linear:
     """Return the log-odds of equal judges with a rate of their own in each class, by moments of single votes and pairs.
 
     Pairs tell the product of the variance of the class and the squared gap of the rates, so the share of class 1 is
     assumed: a quarter of the way from a half to that of the votes, no further than rates within bounds allow.
     """
-    ones, pairs = _ones_share(panel), _equal_pairs(panel)
+    ones, pairs = _ones_share(panel), _equal_pair_shares(panel)
     if pairs is None:
         return Linear.signed(0.0, float(logit(ASSUMED_ACCURACY)) * panel.shares)
     spread = max(pairs[0] - ((1 + pairs[0] - pairs[1]) / 2) ** 2, 1e-4)
-    low = -2 * np.log(max(1 - LEAST_RATE - ones, LEAST_RATE)) + np.log(spread)
-    high = 2 * np.log(max(ones - LEAST_RATE, LEAST_RATE)) - np.log(spread)
-    intercept = float(np.clip(FOLLOWED * logit(ones), low, high) if low <= high else (low + high) / 2)
+    low = -2 * np.log(max(1 - MIN_SPARSE_VOTE_RATE - ones, MIN_SPARSE_VOTE_RATE)) + np.log(spread)
+    high = 2 * np.log(max(ones - MIN_SPARSE_VOTE_RATE, MIN_SPARSE_VOTE_RATE)) - np.log(spread)
+    intercept = float(np.clip(SPARSE_PRIOR_WEIGHT * logit(ones), low, high) if low <= high else (low + high) / 2)
     share = float(expit(intercept))
     gap = np.sqrt(spread / (share * (1 - share)))
-    hit, alarm = np.clip([ones + (1 - share) * gap, ones - share * gap], LEAST_RATE, 1 - LEAST_RATE)
+    hit, alarm = np.clip([ones + (1 - share) * gap, ones - share * gap], MIN_SPARSE_VOTE_RATE, 1 - MIN_SPARSE_VOTE_RATE)
     return Linear(intercept, np.log(hit / alarm) * panel.shares, np.log((1 - hit) / (1 - alarm)) * panel.shares)
 
 
-def _equal_pairs(panel: Panel) -> tuple[float, float] | None:
+def _equal_pair_shares(panel: Panel) -> tuple[float, float] | None:
     """Return the shares of pairs of votes on an item that are both 1, and both 0; None where nothing can be told."""
     ones, zeros = panel.ones @ panel.shares, panel.zeros @ panel.shares
     own = [side**2 @ panel.shares**2 for side in (panel.ones, panel.zeros)]
@@ -313,33 +313,33 @@ def _equal_pairs(panel: Panel) -> tuple[float, float] | None:
     return panel.mean(ones**2 - own[0]) / pairs, panel.mean(zeros**2 - own[1]) / pairs
 
 
-def overlap(panel: Panel) -> Floats:
+def pairwise_overlap(panel: Panel) -> Floats:
     """Return how far each pair of judges votes alike beyond what their rates explain, shape (n_judges, n_judges).
 
     The correlation of their votes within the classes, as the rates imply the classes, less two standard errors, held
     within [0, 1]; 1 on the diagonal. The rates are those of a panel in which judges count for less the more their
     votes correlate, so that many who vote nearly alike do not set the rates by which they are judged.
     """
-    both = _both(panel)
+    both = _joint_vote_weight(panel)
     n, weighted = np.maximum(both, 1e-9), panel.weights[:, None] * panel.ones
     # By pair of judges, on the rows on which both vote: the covariance of the votes, and the variance of the one's.
     rate = weighted.T @ panel.cast / n
     covariance, variance = panel.ones.T @ weighted / n - rate * rate.T, rate * (1 - rate)
-    correlation = _correlation(covariance, np.sqrt(variance * variance.T), both)
+    correlation = _correlation_lower_bound(covariance, np.sqrt(variance * variance.T), both)
     # By the fourth power only judges that are nearly copies lose weight here, and a family of good judges hardly.
-    rates = dawid_skene(_share(panel, correlation**4))
+    rates = dawid_skene(_share_weight_among_copies(panel, correlation**4))
     gap = rates.hit - rates.alarm
     within = rates.prior * rates.hit * (1 - rates.hit) + (1 - rates.prior) * rates.alarm * (1 - rates.alarm)
     explained = rates.prior * (1 - rates.prior) * np.outer(gap, gap)
-    return _correlation(covariance - explained, np.sqrt(np.outer(within, within)), both)
+    return _correlation_lower_bound(covariance - explained, np.sqrt(np.outer(within, within)), both)
 
 
-def count_copies(panel: Panel, alike: Floats) -> Panel:
+def count_copies_as_one(panel: Panel, alike: Floats) -> Panel:
     """Return the panel in which near copies count as one judge together, given the overlap of each pair."""
-    n = np.maximum(_both(panel), 1.0)
+    n = np.maximum(_joint_vote_weight(panel), 1.0)
     equal = sum(side.T @ (panel.weights[:, None] * side) for side in (panel.ones, panel.zeros)) / n
-    at_least = equal - SURE * np.sqrt((equal * (1 - equal) + 1 / n) / n)  # the share of equal votes of each pair
-    return _share(panel, _ramp(alike, *OVERLAP) * _ramp(at_least, *AGREEMENT))
+    at_least = equal - SE_MARGIN * np.sqrt((equal * (1 - equal) + 1 / n) / n)  # the share of equal votes of each pair
+    return _share_weight_among_copies(panel, _ramp(alike, *OVERLAP_RAMP) * _ramp(at_least, *AGREEMENT_RAMP))
 
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
@@ -349,19 +349,19 @@ def _ramp(values: Floats, low: float, high: float) -> Floats:
     return result
 
 
-def _share(panel: Panel, same: Floats) -> Panel:
+def _share_weight_among_copies(panel: Panel, same: Floats) -> Panel:
     """Return the panel in which each judge counts as one over the judges, on the rows it votes on, that it is."""
-    both = _both(panel)
+    both = _joint_vote_weight(panel)
     total = (same * both / np.maximum(np.diag(both)[:, None], 1e-9)).sum(axis=1)
     return replace(panel, shares=1 / np.maximum(total, 1.0))
 
 
-def _both(panel: Panel) -> Floats:
+def _joint_vote_weight(panel: Panel) -> Floats:
     """Return the weight of the rows on which both of two judges vote."""
     return np.asarray(panel.cast.T @ (panel.weights[:, None] * panel.cast))
 
 
-def _correlation(covariance: Floats, scale: Floats, both: Floats) -> Floats:
+def _correlation_lower_bound(covariance: Floats, scale: Floats, both: Floats) -> Floats:
     """Return correlations less two standard errors, within [0, 1]; 1 on the diagonal, 0 for judges who never meet."""
     result = np.divide(covariance, scale, out=np.zeros_like(scale), where=(scale > 1e-9) & (both > 0))
     # Two judges with few items in common correlate by chance, and must not count as copies for that.

@@ -13,8 +13,8 @@ from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.features import distinct_rows
 from deep.model import _misfit
-from deep.model._misfit import CORRELATION, NO_CORRECTION, Clusters, Misfit, standardised, student_quantile
-from deep.model._prior import REACH, Intercept, PriorEstimate, PriorRule, intercept_at, normalised, share_at
+from deep.model._misfit import CORRELATION, NO_CORRECTION, Clusters, Misfit, standardised_errors, student_quantile
+from deep.model._prior import Z_90, Intercept, PriorEstimate, PriorRule, intercept_at, normalised_weights, share_at
 
 
 def labeled_mask(labels: npt.ArrayLike, n: int) -> Mask:
@@ -42,7 +42,7 @@ MIN_SLOPE = 0.05
 SCALES = (1.0, 8.0)
 
 # Precision of a slope that is held at `MIN_SLOPE`.
-HOLD = 1e9
+FIXED_SLOPE_PRECISION = 1e9
 
 # Standard deviations, in log-odds of an item, by which labels may weigh judges anew; labels weigh the two.
 JUDGE_SPREADS = (0.0, 0.5)
@@ -142,7 +142,7 @@ class FewLabels:
         self._average(z, columns, y, weights)
         if not clusters.alone:
             # Whole documents are easier or harder than P says: an error then comes with its neighbours'.
-            errors = standardised(y, expit(self.coef_[0] + self.coef_[1] * z + columns @ self.weights_))
+            errors = standardised_errors(y, expit(self.coef_[0] + self.coef_[1] * z + columns @ self.weights_))
             weights = weights * clusters.shares(clusters.correlation(errors))
             self._average(z, columns, y, weights)
         self.n_effective_ = float(weights.sum())
@@ -159,7 +159,7 @@ class FewLabels:
             for scale, spread, design in grid
         ]
         # Odds before of 1 : scale, so that the wide prior must earn its place by the labels.
-        share = normalised(np.array([fit[2] for fit in fits]) - np.log([scale for scale, _, _ in grid]))
+        share = normalised_weights(np.array([fit[2] for fit in fits]) - np.log([scale for scale, _, _ in grid]))
         coefs = np.zeros((len(fits), 2 + k))
         for row, (coef, _, _) in zip(coefs, fits, strict=True):
             row[: len(coef)] = coef
@@ -187,7 +187,7 @@ class FewLabels:
         if coef[1] < MIN_SLOPE:
             centre, penalty = mean.copy(), np.diag(np.diag(precision) / total)
             centre[:2] = mean[0] + across[0, 1] / across[1, 1] * (MIN_SLOPE - mean[1]), MIN_SLOPE
-            penalty[1, 1] = HOLD
+            penalty[1, 1] = FIXED_SLOPE_PRECISION
             coef = _misfit.newton_logistic(design, ones, zeros, centre=centre, penalty=penalty)
         information, evidence = _misfit.laplace(design, y, weights, coef, mean, across)
         return coef, np.linalg.inv(information + precision), evidence
@@ -339,19 +339,19 @@ class Correction:
 
 
 # Degrees of freedom of a belief and of what a panel says: where the two are far apart, the wider gives way.
-TAILS = 4.0
+T_DEGREES = 4.0
 
 # Beliefs said to hold in 90 % of cases are taken to hold in 80 %: people's are mostly too narrow.
-OVERCONFIDENCE = 1.4
+WIDENING_FACTOR = 1.4
 
 # Standard deviations of the panel's intercept at which the two are joined.
-STEPS = np.linspace(-8.0, 8.0, 321)
+INTERCEPT_GRID = np.linspace(-8.0, 8.0, 321)
 
 # The panel's standard deviation is never taken to be smaller: a spread of 0 would divide by nothing.
-LEAST = 1e-6
+MIN_PANEL_DEVIATION = 1e-6
 
 # A belief is refused where labels at least as far from it come in fewer draws than this.
-CONTRADICTED = 0.05
+MIN_BELIEF_P_VALUE = 0.05
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,7 @@ class Belief:
     @property
     def scale(self) -> float:
         """Return the scale of Student's t in log-odds."""
-        return OVERCONFIDENCE * float(np.diff(logit([self.low, self.high]))[0] / 2 / student_quantile(TAILS))
+        return WIDENING_FACTOR * float(np.diff(logit([self.low, self.high]))[0] / 2 / student_quantile(T_DEGREES))
 
     def join(self, panel: PriorEstimate, profile: Floats, offset: float = 0.0) -> PriorEstimate:
         """Join the estimate of a panel to the belief.
@@ -425,14 +425,14 @@ class Belief:
         """
         mean = panel.threshold / panel.slope + offset
         low, high = (intercept_at(profile, float(logit(bound))) for bound in (panel.low, panel.high))
-        spread = max((high - low) / 2 / student_quantile(TAILS), LEAST)
-        steps = mean + spread * STEPS
+        spread = max((high - low) / 2 / student_quantile(T_DEGREES), MIN_PANEL_DEVIATION)
+        steps = mean + spread * INTERCEPT_GRID
         shares = np.array([share_at(profile, at) for at in steps])
-        log = _log_density((steps - mean) / spread) + _log_density((shares - self.centre) / self.scale)
-        weights = normalised(log)
+        log = _t_log_density((steps - mean) / spread) + _t_log_density((shares - self.centre) / self.scale)
+        weights = normalised_weights(log)
         centre = float(weights @ steps)
         variance = float(weights @ (steps - centre) ** 2)
-        result = Intercept(centre, variance, REACH * float(np.sqrt(variance)))
+        result = Intercept(centre, variance, Z_90 * float(np.sqrt(variance)))
         says = (
             f"The votes alone say {_percent(panel.estimate)} % ({_percent(panel.low)} to {_percent(panel.high)}); "
             f"joined to the belief of {_percent(self.low)} to {_percent(self.high)} %."
@@ -460,7 +460,7 @@ class Belief:
         # The variance of log-odds of a share of so many independent labels (delta method).
         noise = 1 / (worth * share * (1 - share))
         apart = abs(float(logit(share)) - self.centre) / np.sqrt(self.scale**2 + noise)
-        if 2 * float(stdtr(TAILS, -apart)) < CONTRADICTED:
+        if 2 * float(stdtr(T_DEGREES, -apart)) < MIN_BELIEF_P_VALUE:
             raise InputError(
                 f"`share` must not be far from what labels say. Got {_percent(self.low)} to {_percent(self.high)} % "
                 f"where {ones} of {n} are consistent. Leave it out: the labels tell more."
@@ -487,9 +487,9 @@ class BelievedPrior:
         return self.belief.join(self.rule.predict(profile, offset), profile, offset)
 
 
-def _log_density(apart: Floats) -> Floats:
+def _t_log_density(apart: Floats) -> Floats:
     """Return the log density of Student's t but for a constant."""
-    return np.asarray(-(TAILS + 1) / 2 * np.log1p(apart**2 / TAILS))
+    return np.asarray(-(T_DEGREES + 1) / 2 * np.log1p(apart**2 / T_DEGREES))
 
 
 def _percent(share: float) -> str:

@@ -28,31 +28,31 @@ from deep.model._kinds import (
     NUMBER,
     OBJECT,
     OF_TYPE,
-    Earlier,
+    EarlierValues,
     JsonKind,
-    expect,
     list_of,
     numbers,
     optional,
+    require,
 )
-from deep.model._misfit import LeftOut, Misfit
+from deep.model._misfit import HeldOutData, Misfit
 from deep.model._prior import SHIFTS, FixedPrior, LearnedPrior, PriorEstimate
-from deep.model._scores import DecisionRule, Kept
-from deep.model._table import ChainScorer, Table, Voter, pattern_text, patterns_from_text
-from deep.model._training import RECIPES, ChainSpec, KeptCells
+from deep.model._scores import DecisionRule, KeptShare
+from deep.model._table import ChainScorer, PatternTable, Voter, pattern_text, patterns_from_text
+from deep.model._training import RECIPES, ChainSpec, FoldCells
 
-FORMAT = "deep model"
+FORMAT_NAME = "deep model"
 OLDEST_SCHEMA = 4
 
 # How a model can have been fitted.
-METHODS = ("average", "chain", "own-labels", "stack", "votes")
+FIT_METHODS = ("average", "chain", "own-labels", "stack", "votes")
 
 
 def record(
     label: str,
     build: Callable[..., Any],
     *,
-    take: Callable[[Any], Earlier] | None = None,
+    take: Callable[[Any], EarlierValues] | None = None,
     uses: tuple[str, ...] = (),
     **entries: JsonKind,
 ) -> JsonKind:
@@ -76,8 +76,8 @@ def record(
     kinds = {key: entries[key] if key in entries else OF_TYPE[hints[key]] for key in hints if key not in uses} | entries
     values_of = take or attributes(*kinds)
 
-    def read(value: Any, _: str, earlier: Earlier) -> Any:
-        expect(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
+    def read(value: Any, _: str, earlier: EarlierValues) -> Any:
+        require(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
         own = {**earlier}
         for key, kind in kinds.items():
             own[key] = kind.read(value[key], f"{label}.{key}".lstrip("."), own)
@@ -89,16 +89,16 @@ def record(
     return JsonKind(read, write)
 
 
-def attributes(*names: str) -> Callable[[Any], Earlier]:
+def attributes(*names: str) -> Callable[[Any], EarlierValues]:
     """Return a function that takes these attributes of an object."""
     return lambda one: {name: getattr(one, name) for name in names}
 
 
-def tagged(tag: str, kinds: Mapping[str, tuple[type, JsonKind]]) -> JsonKind:
+def tagged_kind(tag: str, kinds: Mapping[str, tuple[type, JsonKind]]) -> JsonKind:
     """Return the kind of objects of several classes, told apart by the name under the key `tag`."""
     tags = _kinds.one_of(kinds)
 
-    def read(value: Any, where: str, earlier: Earlier) -> Any:
+    def read(value: Any, where: str, earlier: EarlierValues) -> Any:
         return kinds[tags.read(value[tag], tag, earlier)][1].read(value, where, earlier)
 
     def write(one: Any) -> dict[str, Any]:
@@ -108,11 +108,11 @@ def tagged(tag: str, kinds: Mapping[str, tuple[type, JsonKind]]) -> JsonKind:
     return JsonKind(read, write)
 
 
-def _above_zero(value: Any) -> bool:
+def _is_above_zero(value: Any) -> bool:
     return bool(np.all(value > 0))
 
 
-def _not_negative(value: Any) -> bool:
+def _are_not_negative(value: Any) -> bool:
     return bool(np.all(value >= 0))
 
 
@@ -120,7 +120,7 @@ def _are_shares(value: Floats) -> bool:
     return bool(((value >= 0) & (value <= 1)).all())
 
 
-def _ascend(values: Floats) -> bool:
+def _are_ascending(values: Floats) -> bool:
     return bool((np.diff(values) > 0).all())
 
 
@@ -133,22 +133,22 @@ VOTERS = list_of(
 # Training cells -------------------------------------------------------------------------------------------------------
 
 
-def _cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], **arrays: Any) -> Cells:
+def _read_cells(voters: tuple[Voter, ...], patterns: Votes, groups: tuple[str, ...], **arrays: Any) -> Cells:
     """Return training cells from their arrays."""
     # All that reads cells relies on patterns that come once each.
-    expect(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
+    require(len(np.unique(patterns, axis=0)) == len(patterns), "patterns must come once each")
     place, rows = (arrays["cell_pattern"], arrays["cell_group"], arrays["cell_label"]), arrays["cell_count"]
     shape = (len(patterns), len(groups), 2)
     # No fit writes a pattern or a group without rows.
     full = all(len(np.unique(axis)) == size for axis, size in zip(place[:2], shape, strict=False))
-    expect(full and rows.all(), "training_cells must have rows in every pattern, group and cell")
-    expect(len(np.unique(np.ravel_multi_index(place, shape))) == len(rows), "cells must come once each")
+    require(full and rows.all(), "training_cells must have rows in every pattern, group and cell")
+    require(len(np.unique(np.ravel_multi_index(place, shape))) == len(rows), "cells must come once each")
     counts = np.zeros(shape, dtype=np.int64)
     counts[place] = rows
     return Cells(patterns, counts, groups, tuple(voter.name for voter in voters))
 
 
-def _cell_values(cells: Cells) -> JsonObject:
+def _write_cells(cells: Cells) -> JsonObject:
     """Return the arrays of training cells: each that has rows, with their number."""
     place = np.nonzero(cells.counts)
     arrays = dict(zip(("cell_pattern", "cell_group", "cell_label"), place, strict=True))
@@ -167,28 +167,28 @@ CELL_KINDS = {
 }
 
 # The patterns are read once the voters are: their number is the length of a pattern.
-CELLS = record("", _cells, take=_cell_values, uses=("voters",), **CELL_KINDS)
+CELLS = record("", _read_cells, take=_write_cells, uses=("voters",), **CELL_KINDS)
 
 # Scorers --------------------------------------------------------------------------------------------------------------
 
 
-def _trees(**arrays: Any) -> Trees:
+def _read_trees(**arrays: Any) -> Trees:
     """Return trees from their arrays, in which every walk ends."""
     feature, left, right, roots = (arrays[name] for name in ("feature", "left", "right", "roots"))
     inner, nodes = feature >= 0, np.arange(len(feature))
     # Children stand behind their parent, so that no walk can go round in a circle.
-    expect((np.minimum(left, right)[inner] > nodes[inner]).all(), "trees must not turn back")
-    expect((left == nodes)[~inner].all() and (right == nodes)[~inner].all(), "trees must end in their leaves")
-    expect(len(roots) and roots[0] == 0 and _ascend(roots), "trees.roots must begin with 0 and ascend")
+    require((np.minimum(left, right)[inner] > nodes[inner]).all(), "trees must not turn back")
+    require((left == nodes)[~inner].all() and (right == nodes)[~inner].all(), "trees must end in their leaves")
+    require(len(roots) and roots[0] == 0 and _are_ascending(roots), "trees.roots must begin with 0 and ascend")
     # Nodes of one tree end where the next begins: a child beyond would lead into another tree.
     end = np.repeat(np.append(roots[1:], len(nodes)), np.diff(roots, append=len(nodes)))
-    expect((np.maximum(left, right) < end).all(), "trees must keep to their own nodes")
+    require((np.maximum(left, right) < end).all(), "trees must keep to their own nodes")
     return Trees(**arrays)
 
 
 TREES = record(
     "trees",
-    _trees,
+    _read_trees,
     feature=_kinds.whole_numbers(low=-1, below="voters"),
     threshold=numbers("feature"),
     left=_kinds.whole_numbers("feature", below="feature"),
@@ -204,7 +204,7 @@ KNOTS = record(
     "knots",
     lambda places, shares: (places, shares),
     take=lambda pair: dict(zip(("places", "shares"), pair, strict=True)),
-    places=numbers().checked(lambda places: len(places) and _ascend(places), "knots must ascend"),
+    places=numbers().checked(lambda places: len(places) and _are_ascending(places), "knots must ascend"),
     shares=numbers("places")
     .checked(lambda shares: (np.diff(shares) >= 0).all(), "knots must not fall")
     .checked(_are_shares, "{} must lie between 0 and 1"),
@@ -217,24 +217,24 @@ ANSWER_MAP = record(
     knots=list_of(KNOTS, "voters").made_into(list, tuple),
     log_odds=list_of(_kinds.one_of((True, False)), "voters"),
     centre=numbers("voters"),
-    scale=numbers("voters").checked(_above_zero, "{} must be above 0"),
+    scale=numbers("voters").checked(_is_above_zero, "{} must be above 0"),
 ).checked(lambda one: not all(scale.binary for scale in one.scales), "{} must have a judge that does not vote")
 
 
-def _chain(voters: tuple[Voter, ...], cells: JsonObject, table: Table | None, **spec: Any) -> ChainScorer:
+def _read_chain(voters: tuple[Voter, ...], cells: JsonObject, table: PatternTable | None, **spec: Any) -> ChainScorer:
     """Return a chain; one without a table is fitted again from its cells when P is first wanted."""
     ensembler = spec.pop("ensembler")
-    joint = _cells(voters, **{name: cells[name] for name in CELL_KINDS})
-    expect(len(cells["folds"]) == len(joint.groups), "folds must be one a group")
-    expect(joint.counts.sum(axis=0).any(axis=0).all(), "cells must hold both labels")
-    training_cells = KeptCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
+    joint = _read_cells(voters, **{name: cells[name] for name in CELL_KINDS})
+    require(len(cells["folds"]) == len(joint.groups), "folds must be one a group")
+    require(joint.counts.sum(axis=0).any(axis=0).all(), "cells must hold both labels")
+    training_cells = FoldCells(joint, cells["folds"], cells["group_by"], cells["weighting"])
     own = {"ensembler": ensembler["name"], "params": ensembler["params"], "random_state": ensembler["random_state"]}
     return ChainScorer(ChainSpec(**spec, **own), training_cells, table)
 
 
-def _chain_values(scorer: ChainScorer) -> JsonObject:
+def _write_chain(scorer: ChainScorer) -> JsonObject:
     spec, data = scorer.spec, scorer.cells
-    cells = {**_cell_values(data.joint), **{name: getattr(data, name) for name in ("group_by", "folds", "weighting")}}
+    cells = {**_write_cells(data.joint), **{name: getattr(data, name) for name in ("group_by", "folds", "weighting")}}
     if scorer.table is None:  # what a later fit from these cells must come back to
         cells["p"] = scorer.predict(data.joint.patterns).tolist()
     ensembler = {"name": spec.ensembler, "params": spec.params, "random_state": spec.random_state}
@@ -248,15 +248,15 @@ PATTERN_P = numbers(lambda earlier: 3 ** len(earlier["voters"])).checked(
 
 CHAIN = record(
     "chain",
-    _chain,
-    take=_chain_values,
+    _read_chain,
+    take=_write_chain,
     uses=("voters",),
     recipe=_kinds.one_of(RECIPES),
     ensembler=record(
         "ensembler", dict, take=dict, name=_kinds.one_of(ENSEMBLER_NAMES), params=OBJECT, random_state=COUNT
     ),
     calibrator=_kinds.one_of((None, *CALIBRATOR_NAMES)),
-    table=optional(record("table", Table, p=PATTERN_P, uncalibrated=PATTERN_P)),
+    table=optional(record("table", PatternTable, p=PATTERN_P, uncalibrated=PATTERN_P)),
     cells=record(
         "",
         dict,
@@ -271,7 +271,7 @@ CHAIN = record(
 
 VOTE_SUM = record("scorer", Linear, ones=numbers("voters"), zeros=numbers("voters"))
 
-SCORER = tagged(
+SCORER = tagged_kind(
     "kind",
     {
         "chain": (ChainScorer, CHAIN),
@@ -286,9 +286,9 @@ PARTS = list_of(PART).checked(len, "{} must not be empty")
 # The prior, and how far off P may be ----------------------------------------------------------------------------------
 
 
-def _learned_prior(profiles: Floats, priors: Floats) -> LearnedPrior:
-    expect(len(profiles) == len(priors) > 0, "prior.profiles must be one a prior")
-    expect(bool((np.diff(profiles) >= 0).all()), "prior.profiles must not fall")
+def _read_learned_prior(profiles: Floats, priors: Floats) -> LearnedPrior:
+    require(len(profiles) == len(priors) > 0, "prior.profiles must be one a prior")
+    require(bool((np.diff(profiles) >= 0).all()), "prior.profiles must not fall")
     return LearnedPrior().fit(profiles, priors)
 
 
@@ -304,7 +304,7 @@ COVARIANCE = (
     .checked(lambda matrix: matrix.shape == (2, 2), "{} must be two by two")
     .checked(_is_covariance, "{} must be symmetric, and no variance below 0")
 )
-SLOPE = NUMBER.checked(_above_zero, "{} must be above 0")
+SLOPE = NUMBER.checked(_is_above_zero, "{} must be above 0")
 
 ESTIMATE = record("prior", PriorEstimate, slope=SLOPE).checked(
     lambda prior: 0 < prior.low <= prior.estimate <= prior.high < 1,
@@ -317,7 +317,7 @@ PANEL_PRIORS = {
         LearnedPrior,
         record(
             "prior",
-            _learned_prior,
+            _read_learned_prior,
             take=lambda rule: {"profiles": rule.profiles_, "priors": rule.priors_},
             profiles=list_of(numbers(len(SHIFTS))).made_into(np.array, list),
             priors=numbers().checked(_are_shares, "{} must lie between 0 and 1"),
@@ -331,27 +331,27 @@ BELIEVED_PRIOR = record(
     take=lambda rule: {**vars(rule.belief), "panel": rule.rule},
     low=NUMBER,
     high=NUMBER,
-    panel=tagged("rule", PANEL_PRIORS),
+    panel=tagged_kind("rule", PANEL_PRIORS),
 ).checked(lambda rule: 0 < rule.belief.low < rule.belief.high < 1, "prior.low and high must ascend between 0 and 1")
 
-PRIOR_RULE = tagged("rule", {"believed": (BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
+PRIOR_RULE = tagged_kind("rule", {"believed": (BelievedPrior, BELIEVED_PRIOR), **PANEL_PRIORS})
 
 MISFIT = record(
     "misfit",
     Misfit,
     mean=numbers(2),
     covariance=COVARIANCE,
-    cell_spread=NUMBER.checked(_not_negative, "{} must be 0 or more"),
+    cell_spread=NUMBER.checked(_are_not_negative, "{} must be 0 or more"),
     worst=optional(numbers(2)),
 )
 
 CORRECTION = record("correction", Correction, uses=("misfit",), prior=ESTIMATE, slope=SLOPE, covariance=COVARIANCE)
 
-WEIGHTS = numbers("log_odds").checked(_not_negative, "{} must be weights of 0 or more")
+WEIGHTS = numbers("log_odds").checked(_are_not_negative, "{} must be weights of 0 or more")
 
 LEFT_OUT = record(
     "left_out",
-    lambda log_odds, ones, zeros: LeftOut(log_odds, ones, zeros),
+    lambda log_odds, ones, zeros: HeldOutData(log_odds, ones, zeros),
     take=lambda one: {"log_odds": one.score, "ones": one.ones, "zeros": one.zeros},
     log_odds=numbers(),
     ones=WEIGHTS,
@@ -359,27 +359,27 @@ LEFT_OUT = record(
 ).checked(lambda one: one.ones.sum() > 0 and one.zeros.sum() > 0, "{} must hold both labels")
 
 
-def _decision(decide: str, log_odds: float | None, kept: Kept | None) -> DecisionRule:
+def _read_rule(decide: str, log_odds: float | None, kept: KeptShare | None) -> DecisionRule:
     """Return the rule of decision; the threshold of a rule by labels is in the file, of any other in its name."""
     rule = DecisionRule.parse(decide)
     if rule.by_labels:
-        expect(log_odds is not None and kept is not None, "decision must have a threshold by labels")
+        require(log_odds is not None and kept is not None, "decision must have a threshold by labels")
         return DecisionRule(decide, log_odds, kept)
-    expect(log_odds == rule.log_odds and kept is None, "decision must be as its name says")
+    require(log_odds == rule.log_odds and kept is None, "decision must be as its name says")
     return rule
 
 
-KEPT = record("decision", Kept).checked(
+KEPT = record("decision", KeptShare).checked(
     lambda one: 0 <= one.low <= one.high <= 1 and 0 <= one.share <= 1, "decision must keep a share"
 )
 
-DECISION = record("decision", _decision, decide=NAME, log_odds=optional(NUMBER), kept=optional(KEPT))
+DECISION = record("decision", _read_rule, decide=NAME, log_odds=optional(NUMBER), kept=optional(KEPT))
 
 # The table ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Field:
+class FileField:
     """One key of the file.
 
     Parameters
@@ -410,44 +410,44 @@ class Field:
 
 SHARE = NUMBER.checked(lambda value: 0 <= value <= 1, "{} must lie between 0 and 1")
 
-DATASETS = _kinds.described(dict).checked(
+DATASETS = _kinds.unchecked_type(dict).checked(
     lambda rows: all(isinstance(row, dict) and "prior" in row for row in rows.values()), "{} must have a prior each"
 )
 
 # The schema version from which on scores are answers of judges; those of earlier files had maps of another kind.
-SCALES_SINCE = 6
+FIRST_SCHEMA_WITH_SCALES = 6
 
 # The keys of the file, in the order in which they are written; a later one may rely on those before it.
-FIELDS = (
-    Field("method", _kinds.one_of(METHODS)),
-    Field("voters", VOTERS),
-    Field("answer_map", optional(ANSWER_MAP), since=SCALES_SINCE),
-    Field("target", optional(NAME)),
-    Field("created", _kinds.described(str), "fit_report"),
-    Field("chosen", _kinds.described(dict), "fit_report"),
-    Field("left_out_scores", _kinds.described(dict), "fit_report"),
-    Field("notes", _kinds.described(list), "fit_report"),
-    Field("training_datasets", DATASETS, "fit_report"),
-    Field("versions", _kinds.described(dict), "fit_report"),
-    Field("provenance", _kinds.described(dict), "fit_report"),
-    Field("prior", PRIOR_RULE, "prior_rule"),
-    Field("misfit", MISFIT),
-    Field("correction", optional(CORRECTION)),
-    Field("decision", DECISION, "rule"),
-    Field("context_weight", SHARE, since=5, default=0.0),
-    Field("contexts", numbers()),
-    Field("parts", PARTS.made_into(Blend, attrgetter("parts")), "blend"),
-    Field("left_out", _kinds.by_name(LEFT_OUT)),
-    Field("training_cells", CELLS, "cells"),
+FILE_FIELDS = (
+    FileField("method", _kinds.one_of(FIT_METHODS)),
+    FileField("voters", VOTERS),
+    FileField("answer_map", optional(ANSWER_MAP), since=FIRST_SCHEMA_WITH_SCALES),
+    FileField("target", optional(NAME)),
+    FileField("created", _kinds.unchecked_type(str), "fit_report"),
+    FileField("chosen", _kinds.unchecked_type(dict), "fit_report"),
+    FileField("left_out_scores", _kinds.unchecked_type(dict), "fit_report"),
+    FileField("notes", _kinds.unchecked_type(list), "fit_report"),
+    FileField("training_datasets", DATASETS, "fit_report"),
+    FileField("versions", _kinds.unchecked_type(dict), "fit_report"),
+    FileField("provenance", _kinds.unchecked_type(dict), "fit_report"),
+    FileField("prior", PRIOR_RULE, "prior_rule"),
+    FileField("misfit", MISFIT),
+    FileField("correction", optional(CORRECTION)),
+    FileField("decision", DECISION, "rule"),
+    FileField("context_weight", SHARE, since=5, default=0.0),
+    FileField("contexts", numbers()),
+    FileField("parts", PARTS.made_into(Blend, attrgetter("parts")), "blend"),
+    FileField("left_out", _kinds.mapping_of(LEFT_OUT)),
+    FileField("training_cells", CELLS, "cells"),
 )
 
-SCHEMA_VERSION = max(field.since for field in FIELDS)
+SCHEMA_VERSION = max(field.since for field in FILE_FIELDS)
 
 
 def model_values(model: object) -> JsonObject:
     """Return the content of a model's file."""
-    head = {"format": FORMAT, "schema_version": SCHEMA_VERSION}
-    content = {**head, **{field.key: field.kind.write(field.take(model)) for field in FIELDS}}
+    head = {"format": FORMAT_NAME, "schema_version": SCHEMA_VERSION}
+    content = {**head, **{field.key: field.kind.write(field.take(model)) for field in FILE_FIELDS}}
     return {**content, "checksum": checksum(content)}
 
 
@@ -460,9 +460,9 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         The content is not what `model_values` returns.
     """
     values: dict[str, Any] = {}
-    if content["schema_version"] < SCALES_SINCE:
-        expect(not content["score_names"], "score_names must be empty: scores are answers on a scale now. Fit again")
-    for field in FIELDS:
+    if content["schema_version"] < FIRST_SCHEMA_WITH_SCALES:
+        require(not content["score_names"], "score_names must be empty: scores are answers on a scale now. Fit again")
+    for field in FILE_FIELDS:
         if field.since > content["schema_version"]:
             values[field.key] = field.default
             continue
@@ -474,12 +474,12 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{field.key!r} is wrong, {error}") from None
     parts = values["parts"].parts
     chains = [isinstance(part.scorer, ChainScorer) for part in parts]
-    expect(chains == [True] if values["method"] == "chain" else not any(chains), "parts must fit the method")
+    require(chains == [True] if values["method"] == "chain" else not any(chains), "parts must fit the method")
     length = len(parts) + len(SHIFTS)
-    expect(len(values["contexts"]) == length, f"contexts must have {length} entries")
-    expect(values["correction"] is None or values["target"] is not None, "correction must have a target")
-    report = {field.key: values[field.key] for field in FIELDS if field.attribute == "fit_report"}
-    own = {field.attribute or field.key: values[field.key] for field in FIELDS if field.attribute != "fit_report"}
+    require(len(values["contexts"]) == length, f"contexts must have {length} entries")
+    require(values["correction"] is None or values["target"] is not None, "correction must have a target")
+    report = {field.key: values[field.key] for field in FILE_FIELDS if field.attribute == "fit_report"}
+    own = {field.attribute or field.key: values[field.key] for field in FILE_FIELDS if field.attribute != "fit_report"}
     return {**own, "fit_report": report}
 
 
@@ -498,14 +498,14 @@ def write_document(content: Mapping[str, object], path: str | Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise InputError(f"`path` must be a file in an existing folder. Got {str(path)!r}.")
     with atomic_file(path) as scratch:
-        scratch.write_text(_pretty(dict(content)) + "\n", encoding="ascii")
+        scratch.write_text(_indented_json(dict(content)) + "\n", encoding="ascii")
 
 
-def _pretty(value: object, depth: int = 0) -> str:
+def _indented_json(value: object, depth: int = 0) -> str:
     """Return JSON with an entry of an object a line, and arrays on one, so that people can read it."""
     inner = "\n" + " " * (depth + 1)
     if isinstance(value, dict) and value:
-        entries = [f"{json.dumps(name)}: {_pretty(entry, depth + 1)}" for name, entry in value.items()]
+        entries = [f"{json.dumps(name)}: {_indented_json(entry, depth + 1)}" for name, entry in value.items()]
     elif isinstance(value, list) and value and isinstance(value[0], dict):
         entries = [json.dumps(entry, allow_nan=False) for entry in value]
     else:

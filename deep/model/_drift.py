@@ -10,7 +10,7 @@ from scipy import special
 from deep._util.checks import Floats, Votes, check_votes
 from deep.exceptions import InputError
 from deep.features import Cells, distinct_patterns
-from deep.model._misfit import LEVEL, MIN_DATASETS
+from deep.model._misfit import LEVEL, MIN_DATASETS_FOR_SPREAD
 
 STATISTICS = {
     "coverage": "share of items it votes on",
@@ -21,7 +21,7 @@ STATISTICS = {
 }
 """What is compared of every judge, and what it means."""
 
-PANEL = "(panel)"
+PANEL_NAME = "(panel)"
 """Stands for the median judge."""
 
 Predict = Callable[[npt.NDArray[np.int8]], Floats]
@@ -55,7 +55,7 @@ class DriftRow:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rates:
+class _RateAngles:
     """Angles of every statistic of every judge, with their sampling variance, shape (n_statistics, k).
 
     The angle 2 asin(sqrt(rate)) of a share of n has the variance 1 / n whatever the rate, at 0 and 1 too, where a
@@ -104,10 +104,10 @@ def compare_votes(old: Cells, votes: npt.NDArray[np.int8], predict: Predict, *, 
         raise InputError(f"`alpha` must lie strictly between 0 and 1. Got {alpha!r}.")
     patterns, inverse = distinct_patterns(np.ascontiguousarray(new))
     now = _rates(patterns, np.bincount(inverse).astype(float), predict(patterns))
-    scatters = _scatter(_old_rates(old, predict))
-    tests = [_test(scatter, angle, now) for scatter, angle in zip(scatters, _angles(now), strict=True)]
+    scatters = _scatter_of_datasets(_rates_of_old_datasets(old, predict))
+    tests = [_test_against_scatter(scatter, angle, now) for scatter, angle in zip(scatters, _angles(now), strict=True)]
     rows: list[DriftRow] = []
-    for test, flags, owners in zip(tests, _flags(tests, alpha), (old.voter_names, (PANEL,)), strict=False):
+    for test, flags, owners in zip(tests, _holm_flags(tests, alpha), (old.voter_names, (PANEL_NAME,)), strict=False):
         rows += _rows(test, flags, owners, now)
     return rows
 
@@ -118,15 +118,15 @@ def false_alarms(old: Cells, predict: Predict, *, alpha: float = 0.05) -> list[s
     An honest reading of `compare_votes` on the data at hand: datasets differ from each other without any drift.
     Empty where there are fewer than three.
     """
-    rates = _old_rates(old, predict)
-    if len(rates) < MIN_DATASETS:
+    rates = _rates_of_old_datasets(old, predict)
+    if len(rates) < MIN_DATASETS_FOR_SPREAD:
         return []
-    scatter = _scatter(rates)
+    scatter = _scatter_of_datasets(rates)
     flagged = []
     for name, one in zip(old.groups, rates, strict=True):
         parts = zip(scatter, _angles(one), strict=True)
-        tests = [_test(whole.without(angle, one), angle, one) for whole, angle in parts]
-        flagged += [name] if any(flags.any() for flags in _flags(tests, alpha)) else []
+        tests = [_test_against_scatter(whole.without(angle, one), angle, one) for whole, angle in parts]
+        flagged += [name] if any(flags.any() for flags in _holm_flags(tests, alpha)) else []
     return flagged
 
 
@@ -138,33 +138,33 @@ def rate_rises(old: Sequence[tuple[float, float]], new: Sequence[tuple[float, fl
     >>> rate_rises([(0.05, 300), (0.05, 300)], [(0.06, 300), (0.2, 300)]).round(3).tolist()
     [0.295, 0.0]
     """
-    return holm(special.ndtr(-_change(old, new)))
+    return holm(special.ndtr(-_change_z(old, new)))
 
 
-def _change(old: npt.ArrayLike, new: npt.ArrayLike) -> Floats:
+def _change_z(old: npt.ArrayLike, new: npt.ArrayLike) -> Floats:
     """Return by how many standard errors rates have risen; each rate with the number it is a share of."""
     (before, n_before), (now, n_now) = (np.array(rates, dtype=np.float64).reshape(-1, 2).T for rates in (old, new))
-    return np.asarray((_angle(now) - _angle(before)) / np.sqrt(1 / n_before + 1 / n_now))
+    return np.asarray((_rate_to_angle(now) - _rate_to_angle(before)) / np.sqrt(1 / n_before + 1 / n_now))
 
 
-def _old_rates(old: Cells, predict: Predict) -> list[_Rates]:
+def _rates_of_old_datasets(old: Cells, predict: Predict) -> list[_RateAngles]:
     p = predict(old.patterns)
     counts = old.counts.sum(axis=2).T.astype(float)
     return [_rates(old.patterns[present], rows[present], p[present]) for rows in counts for present in (rows > 0,)]
 
 
-def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _Rates:
+def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _RateAngles:
     mask, positive = patterns >= 0, patterns == 1
-    equal, both = _agreement(patterns, n)
+    equal, both = _agreeing_pairs(patterns, n)
     # Agreement is counted with each other judge; pairs of one item are one item's worth of evidence, not k - 1.
     others = max(patterns.shape[1] - 1, 1)
     hits = np.stack([n @ mask, n @ positive, equal / others, (n * p) @ positive, (n * (1 - p)) @ positive])
     of = np.stack([np.full(mask.shape[1], n.sum()), n @ mask, both / others, (n * p) @ mask, (n * (1 - p)) @ mask])
     rate = np.clip(hits / np.maximum(of, 1e-9), 0.0, 1.0)
-    return _Rates(2 * np.arcsin(np.sqrt(rate)), 1 / np.maximum(of, 1e-9), of > 0)
+    return _RateAngles(2 * np.arcsin(np.sqrt(rate)), 1 / np.maximum(of, 1e-9), of > 0)
 
 
-def _agreement(patterns: npt.NDArray[np.int8], n: Floats) -> tuple[Floats, Floats]:
+def _agreeing_pairs(patterns: npt.NDArray[np.int8], n: Floats) -> tuple[Floats, Floats]:
     """Return, for each judge, pairs with another judge that agree, and all pairs."""
     ones, zeros = (patterns == 1).astype(float), (patterns == 0).astype(float)
     has_vote = ones + zeros
@@ -175,7 +175,7 @@ def _agreement(patterns: npt.NDArray[np.int8], n: Floats) -> tuple[Floats, Float
     return equal.sum(axis=1), both.sum(axis=1)
 
 
-def _angles(rates: _Rates) -> list[Floats]:
+def _angles(rates: _RateAngles) -> list[Floats]:
     """Return each judge's angles less the panel's median, and that median; of a judge alone only its own.
 
     What a dataset does to all judges alike is no news of one of them.
@@ -187,7 +187,7 @@ def _angles(rates: _Rates) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scatter:
+class _AngleScatter:
     """How the old datasets lie: mean angles, squares about them summed, mean sampling variance."""
 
     n: int
@@ -195,23 +195,23 @@ class _Scatter:
     squares: Floats
     noise: Floats
 
-    def without(self, angle: Floats, rates: _Rates) -> "_Scatter":
+    def without(self, angle: Floats, rates: _RateAngles) -> "_AngleScatter":
         """Return the scatter of all datasets but one, which need not be counted again for that."""
         apart = angle - self.centre
         n_rest = self.n - 1
         squares = np.maximum(self.squares - apart * apart * self.n / n_rest, 0.0)
         noise = (self.noise * self.n - rates.variance[:, : angle.shape[1]]) / n_rest
-        return _Scatter(n_rest, self.centre - apart / n_rest, squares, np.maximum(noise, 0.0))
+        return _AngleScatter(n_rest, self.centre - apart / n_rest, squares, np.maximum(noise, 0.0))
 
 
-def _scatter(old: Sequence[_Rates]) -> list[_Scatter]:
+def _scatter_of_datasets(old: Sequence[_RateAngles]) -> list[_AngleScatter]:
     """Return the scatter of everything in `_angles`."""
     result = []
     for angles in zip(*map(_angles, old), strict=True):
         stack = np.stack(angles)
         centre = stack.mean(axis=0)
         noise = np.mean([rates.variance[:, : stack.shape[2]] for rates in old], axis=0)
-        result.append(_Scatter(len(stack), centre, ((stack - centre) ** 2).sum(axis=0), noise))
+        result.append(_AngleScatter(len(stack), centre, ((stack - centre) ** 2).sum(axis=0), noise))
     return result
 
 
@@ -225,14 +225,14 @@ class _Test:
     p: Floats
 
 
-def _flags(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
+def _holm_flags(tests: Sequence[_Test], alpha: float) -> list[npt.NDArray[np.bool_]]:
     """Return which statistics are beyond chance by each test, all tests considered (Holm)."""
     flags_of_all = holm(np.concatenate([test.p.ravel() for test in tests])) <= alpha
     ends = np.cumsum([test.p.size for test in tests])
     return [flags.reshape(test.p.shape) for flags, test in zip(np.split(flags_of_all, ends[:-1]), tests, strict=True)]
 
 
-def _test(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
+def _test_against_scatter(old: _AngleScatter, angle: Floats, now: _RateAngles) -> _Test:
     """Return how new angles lie in the spread of the old ones."""
     n, noise = old.n, old.noise
     # The method of moments: what is left of the variance between old datasets once sampling is taken away.
@@ -245,20 +245,20 @@ def _test(old: _Scatter, angle: Floats, now: _Rates) -> _Test:
     return _Test(angle, old.centre, reach * spread, np.where(now.known[:, : angle.shape[1]], 2 * below, 1.0))
 
 
-def _rows(test: _Test, flags: npt.NDArray[np.bool_], owners: Sequence[str], now: _Rates) -> Iterator[DriftRow]:
+def _rows(test: _Test, flags: npt.NDArray[np.bool_], owners: Sequence[str], now: _RateAngles) -> Iterator[DriftRow]:
     for j, owner in enumerate(owners):
         for i, statistic in enumerate(STATISTICS):
-            shift = float(now.angle[i, j] - test.now[i, j]) if owner != PANEL else 0.0
-            low, high = (_rate(shift + test.centre[i, j] + sign * test.reach[i, j]) for sign in (-1, 1))
-            value = _rate(shift + test.now[i, j]) if now.known[i, j] else float("nan")
+            shift = float(now.angle[i, j] - test.now[i, j]) if owner != PANEL_NAME else 0.0
+            low, high = (_angle_to_rate(shift + test.centre[i, j] + sign * test.reach[i, j]) for sign in (-1, 1))
+            value = _angle_to_rate(shift + test.now[i, j]) if now.known[i, j] else float("nan")
             yield DriftRow(owner, statistic, low, high, value, float(test.p[i, j]), moved=bool(flags[i, j]))
 
 
-def _rate(angle: float) -> float:
+def _angle_to_rate(angle: float) -> float:
     return float(np.sin(np.clip(angle, 0.0, np.pi) / 2) ** 2)
 
 
-def _angle(rate: npt.ArrayLike) -> Floats:
+def _rate_to_angle(rate: npt.ArrayLike) -> Floats:
     return np.asarray(2 * np.arcsin(np.sqrt(rate)))
 
 
@@ -293,21 +293,21 @@ def vote_rates(votes: Votes, voter_names: Sequence[str], documents: npt.ArrayLik
     by_judge = {name: rate(positive[:, j], has_vote[:, j]) for j, name in enumerate(voter_names)}
     shares = positive.sum(axis=1) / np.maximum(n_votes, 1)
     coverage = {name: rate(has_vote[:, j].astype(float), everywhere) for j, name in enumerate(voter_names)}
-    return {"positive": {PANEL: rate(shares, n_votes > 0), **by_judge}, "coverage": coverage}
+    return {"positive": {PANEL_NAME: rate(shares, n_votes > 0), **by_judge}, "coverage": coverage}
 
 
 def common_shift(old: VoteRates, new: VoteRates, *, alpha: float = 0.05) -> DriftRow:
     """Test whether all judges together say 1 as often as in a reference batch of the same stream."""
-    (before, n_before), (now, n_now) = (rates["positive"][PANEL] for rates in (old, new))
+    (before, n_before), (now, n_now) = (rates["positive"][PANEL_NAME] for rates in (old, new))
     measurable = min(n_before, n_now) > 0
     reach = float(special.ndtri((1 + LEVEL) / 2)) * np.sqrt(1 / n_before + 1 / n_now) if measurable else np.pi
-    low, high = (_rate(float(_angle(before)) + sign * reach) for sign in (-1, 1))
-    p = 2 * float(special.ndtr(-abs(_change([[before, n_before]], [[now, n_now]])[0]))) if measurable else 1.0
-    return DriftRow(PANEL, "positive", low, high, now, p, moved=p <= alpha)
+    low, high = (_angle_to_rate(float(_rate_to_angle(before)) + sign * reach) for sign in (-1, 1))
+    p = 2 * float(special.ndtr(-abs(_change_z([[before, n_before]], [[now, n_now]])[0]))) if measurable else 1.0
+    return DriftRow(PANEL_NAME, "positive", low, high, now, p, moved=p <= alpha)
 
 
 # Share of batches in which a shift is to be found.
-FOUND = 0.8
+SHIFT_DETECTION_POWER = 0.8
 
 
 def least_shift(row: DriftRow, n_datasets: int, *, alpha: float = 0.05) -> float:
@@ -324,31 +324,31 @@ def least_shift(row: DriftRow, n_datasets: int, *, alpha: float = 0.05) -> float
 
     Examples
     --------
-    >>> row = DriftRow(PANEL, "positive", 0.55, 0.65, 0.6, 0.9, False)
+    >>> row = DriftRow(PANEL_NAME, "positive", 0.55, 0.65, 0.6, 0.9, False)
     >>> round(least_shift(row, 1), 3), round(least_shift(row, 4), 3)
     (0.085, 0.085)
     """
     quantile = special.ndtri if n_datasets == 1 else lambda p: special.stdtrit(n_datasets - 1, p)
-    low, high = _angle([row.low, row.high])
+    low, high = _rate_to_angle([row.low, row.high])
     spread = (high - low) / 2 / quantile((1 + LEVEL) / 2)
-    reach = spread * (quantile(1 - alpha / 2) + special.ndtri(FOUND))
+    reach = spread * (quantile(1 - alpha / 2) + special.ndtri(SHIFT_DETECTION_POWER))
     centre = (low + high) / 2
-    return (_rate(float(centre + reach)) - _rate(float(centre - reach))) / 2
+    return (_angle_to_rate(float(centre + reach)) - _angle_to_rate(float(centre - reach))) / 2
 
 
 # Changes of an angle that the e-process bets on alike; .2 are ten points about a half.
 SHIFTS_BET_ON = np.array([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
 
 # The chance of a change at each look, as it is bet on: the first of 25 looks, in the mean.
-ONSET = 0.04
+CHANGE_PROBABILITY_PER_LOOK = 0.04
 
 
 # Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move.
-FEW_EVENTS = 10
+MIN_EVENTS_FOR_ANGLE = 10
 
 
-def _change_of_few(before: Floats, pooled: Floats, now: Floats) -> Floats:
-    """Return the same as `_change` for rare events: the mid-p-value of their number, given that of both together."""
+def _rare_rate_change_z_score(before: Floats, pooled: Floats, now: Floats) -> Floats:
+    """Return the same as `_change_z` for rare events: the mid-p-value of their number, given that of both together."""
     rare = before < 0.5
     old, new = (np.rint(np.where(rare, rate, 1 - rate) * n).astype(int) for rate, n in ((before, pooled), now.T))
     share = now[:, 1] / (pooled + now[:, 1])
@@ -387,15 +387,15 @@ def shift_evidence(history: Sequence[Sequence[float]]) -> float:
     n = rates[:, 1]
     pooled = np.cumsum(n)[:-1]
     before = np.cumsum(rates[:, 0] * n)[:-1] / pooled
-    z = _change(np.column_stack([before, pooled]), rates[1:])
-    few = n[1:] * np.minimum(before, 1 - before) < FEW_EVENTS
-    z[few] = _change_of_few(before[few], pooled[few], rates[1:][few])
+    z = _change_z(np.column_stack([before, pooled]), rates[1:])
+    few = n[1:] * np.minimum(before, 1 - before) < MIN_EVENTS_FOR_ANGLE
+    z[few] = _rare_rate_change_z_score(before[few], pooled[few], rates[1:][few])
     errors = np.sqrt(1 / pooled + 1 / n[1:])
     # By onset, look and size: what the mean of z would be. A batch after the onset that joined the others blurs it.
     onset, look = np.arange(len(z))[:, None], np.arange(len(z))[None, :]
     size = np.where(look >= onset, pooled[:, None] / pooled[None, :] / errors, 0.0)[:, :, None] * SHIFTS_BET_ON
     ratios = np.exp(np.cumsum(size * z[None, :, None] - size**2 / 2, axis=1)).mean(axis=2)
-    chances = ONSET * (1 - ONSET) ** np.arange(len(z))
+    chances = CHANGE_PROBABILITY_PER_LOOK * (1 - CHANGE_PROBABILITY_PER_LOOK) ** np.arange(len(z))
     # Onsets that are still to come have a ratio of 1, as has a change that never comes.
     return float((chances @ (ratios - 1)).max() + 1)
 
@@ -416,10 +416,10 @@ def holm(p_values: npt.ArrayLike) -> Floats:
 
 
 # Share of the evidence that is for all judges together: the rest is for how often each by itself votes and says 1.
-PANEL_BET = 0.5
+PANEL_EVIDENCE_SHARE = 0.5
 
 
-def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str]]:
+def changed_rates(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str]]:
     """Return the (judge, statistic) whose rates have changed over batches of one stream, however often one looks.
 
     Of streams without any change at most a share `alpha` ever has one here.
@@ -432,14 +432,14 @@ def changes(stream: Sequence[VoteRates], *, alpha: float) -> list[tuple[str, str
         In (0, 1): the largest share of unchanged streams that ever have an alarm, over all looks.
     """
     positive, coverage = (stream[-1][statistic] for statistic in ("positive", "coverage"))
-    bets = {(PANEL, "positive"): PANEL_BET}
+    bets = {(PANEL_NAME, "positive"): PANEL_EVIDENCE_SHARE}
     # The bets sum to 1, so that the chance of any alarm stays below alpha (the union bound).
-    each = (1 - PANEL_BET) / (2 * len(coverage))
+    each = (1 - PANEL_EVIDENCE_SHARE) / (2 * len(coverage))
     bets |= {
         (judge, name): each
         for name, rates in (("positive", positive), ("coverage", coverage))
         for judge in rates
-        if judge != PANEL
+        if judge != PANEL_NAME
     }
     histories = {key: [rates[key[1]][key[0]] for rates in stream if key[0] in rates[key[1]]] for key in bets}
     return [key for key, bet in bets.items() if bet * shift_evidence(histories[key]) >= 1 / alpha]

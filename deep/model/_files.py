@@ -29,7 +29,7 @@ from deep.datasets import (
 from deep.exceptions import InputError
 from deep.model import _table
 from deep.model._blend import Evidence
-from deep.model._document import FORMAT, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, model_arguments
+from deep.model._document import FORMAT_NAME, OLDEST_SCHEMA, SCHEMA_VERSION, checksum, model_arguments
 from deep.model._kinds import numbers
 from deep.model._model import Model, library_versions
 from deep.model._prior import MIN_BATCH, PriorEstimate, contexts_of_means
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FileObject = Mapping[str, Any]
 
 # How far a chain that is fitted again may be from the probabilities in its file.
-TOLERANCE = 1e-6
+REFIT_TOLERANCE = 1e-6
 
 
 def load(path: str | Path) -> Model:
@@ -83,9 +83,9 @@ def load(path: str | Path) -> Model:
     """
     check_kind(path, (str, PathLike), "path", "the path of a model file")
     path = Path(path)
-    content = _content(path)
-    if content.get("format") != FORMAT:
-        raise _refused(path, f"no {FORMAT!r} in its key 'format'", "Give a file that `deep fit` wrote.")
+    content = _read_content(path)
+    if content.get("format") != FORMAT_NAME:
+        raise _refused(path, f"no {FORMAT_NAME!r} in its key 'format'", "Give a file that `deep fit` wrote.")
     version = content.get("schema_version")
     # JSON has true, which Python takes for 1.
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -115,7 +115,7 @@ def _refused(path: Path, reason: str, remedy: str = "") -> InputError:
     return InputError(f"`model` must be a model file of deep. Got {str(path)!r}, with {reason}. {remedy}".rstrip())
 
 
-def _content(path: Path) -> FileObject:
+def _read_content(path: Path) -> FileObject:
     """Return the JSON object that a file holds."""
     try:
         raw = read_bytes(path, "model", MAX_MODEL_BYTES)
@@ -131,7 +131,7 @@ def _content(path: Path) -> FileObject:
         what = "a pickle" if raw[:1] == b"\x80" else f"byte 0x{raw[error.start]:02x} at {error.start}, not UTF-8 text"
         raise _refused(path, f"{what} in place of JSON", "It was not opened as anything else.") from None
     try:
-        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        content = json.loads(text, parse_constant=_refuse_json_constant, object_pairs_hook=_refuse_repeated_keys)
     except json.JSONDecodeError as error:
         raise _refused(path, f"JSON that breaks off or is wrong at line {error.lineno}: {error.msg}") from None
     except (ValueError, RecursionError) as error:
@@ -141,11 +141,11 @@ def _content(path: Path) -> FileObject:
     return content
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_json_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
         raise ValueError("a key comes twice")
@@ -161,14 +161,14 @@ def _check_refit(chain: ChainScorer, content: FileObject, path: Path) -> None:
     except (KeyError, TypeError, ValueError) as error:
         raise _refused(path, f"no usable probabilities of its training cells ({error})") from None
     # Written so that a gap of NaN is refused too.
-    if not gap <= TOLERANCE:
+    if not gap <= REFIT_TOLERANCE:
         here = library_versions()
         names = [f"{n} {v} (here {here.get(n, 'none')})" for n, v in content["versions"].items() if here.get(n) != v]
         versions = ", ".join(names) or "the same library versions"
         raise _refused(path, f"probabilities that differ by {gap:.1g} when fitted again, with {versions}", "Fit anew.")
 
 
-def votes_of(model: Model, votes: VotesLike) -> VoteMatrix:
+def as_vote_matrix(model: Model, votes: VotesLike) -> VoteMatrix:
     """Return votes as a matrix, for what takes no array of them.
 
     Raises
@@ -181,7 +181,7 @@ def votes_of(model: Model, votes: VotesLike) -> VoteMatrix:
     return datasets.as_votes(_table.votes_of_voters(model.voters, votes, model.scales))
 
 
-def scores_for(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMatrix:
+def join_score_tables(model: Model, votes: VoteMatrix, paths: Sequence[str]) -> VoteMatrix:
     """Return votes in which the answers of a model's judges stand that tables of scores hold.
 
     Parameters
@@ -243,7 +243,7 @@ def iter_pieces(model: Model, paths: Sequence[str], scores: Sequence[str], optio
     place = [None if column is None else read.index(names[column]) for column in positions]
     scales = _table.scales_of_columns(model.voters, read, model.scales)
     for rows in iter_votes(paths, read, scales=scales, scores=scores, score_names=beside):
-        yield replace(rows, answers=_table.in_order(rows.answers, place))
+        yield replace(rows, answers=_table.reorder_columns(rows.answers, place))
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def score_file(
         Tables of soft scores, where the model was fitted with some. Parquet files of the same items in the same order
         as the votes, or their very file, are not held in memory either; others are joined there.
     to : {'inspect'}, optional
-        JSON lines for a tool in place of a table; see :func:`writer`.
+        JSON lines for a tool in place of a table; see :func:`open_table_writer`.
     with_texts : bool, default=False
         Add the texts of the examples that the tables of votes remember; empty where they are not found.
     seen : callable, optional
@@ -311,16 +311,16 @@ def score_file(
     # P of a row hangs on the means over its dataset, which are known after the last row: so the rows wait on disk.
     with atomic_file(out) as scratch:
         rows = scratch.with_name("rows")
-        looked_at = ahead(partial(_look, model), iter_pieces(model, paths, scores, options))
-        for name, n, total in _keep(rows, looked_at):
+        looked_at = ahead(partial(_sum_piece_by_dataset, model), iter_pieces(model, paths, scores, options))
+        for name, n, total in _write_rows_to_disk(rows, looked_at):
             counts[name] += n
             sums[name] = sums[name] + total if name in sums else total
         batches = {name: contexts_of_means(total / counts[name]) for name, total in sums.items()}
         contexts = batches if model.target is None else dict.fromkeys(sums, model.contexts)
         schema = schema_of(ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS if with_texts else {})
-        with writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
-            for table in ahead(partial(_score_table, model, contexts, options.prior), _pieces(rows)):
-                whole = _beside_texts(paths, table) if with_texts else table
+        with open_table_writer(scratch, out.suffix.lower(), schema, to, dense=not model.has_table) as file:
+            for table in ahead(partial(_score_piece, model, contexts, options.prior), _read_rows_from_disk(rows)):
+                whole = _join_texts(paths, table) if with_texts else table
                 seen(whole)
                 file.write_table(whole)
     result = {name: model.scores_at(at, options.prior) for name, at in contexts.items()}
@@ -336,13 +336,13 @@ def score_file(
 
 
 # Pieces that are scored while another is read or written: most of that is done outside Python's lock.
-THREADS = 2
+MAX_PIECES_IN_PROGRESS = 2
 
 Piece = TypeVar("Piece")
-Made = TypeVar("Made")
+PieceResult = TypeVar("PieceResult")
 
 
-def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Made]:
+def ahead(make: Callable[[Piece], PieceResult], pieces: Iterable[Piece]) -> Iterator[PieceResult]:
     """Yield the results of a function of each piece, in their order, computed a few pieces ahead of their use.
 
     Examples
@@ -350,21 +350,21 @@ def ahead(make: Callable[[Piece], Made], pieces: Iterable[Piece]) -> Iterator[Ma
     >>> list(ahead(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    with ThreadPoolExecutor(THREADS) as pool:
-        waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(MAX_PIECES_IN_PROGRESS) as pool:
+        waiting: deque[Future[PieceResult]] = deque()
         for piece in pieces:
             waiting.append(pool.submit(make, piece))
-            if len(waiting) > THREADS:
+            if len(waiting) > MAX_PIECES_IN_PROGRESS:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
 # A dataset, how many of its rows a piece holds, and their sums of P by part.
-Sums = tuple[str, int, Floats]
+DatasetSums = tuple[str, int, Floats]
 
 
-def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
+def _sum_piece_by_dataset(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[DatasetSums]]":
     """Return the rows of a piece as they are kept, and its sums by dataset.
 
     Where rows are looked up, the code of their pattern is kept, else what the judges say of each.
@@ -373,7 +373,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
 
     evidence, where = model.evidence(rows.answers)
     names, dataset_of = _table.dataset_codes(rows.datasets)
-    sums: list[Sums] = []
+    sums: list[DatasetSums] = []
     for name, at in zip(names, _table.rows_by_dataset(dataset_of, len(names)), strict=True):
         own = where[at]
         sums.append((name, len(own), evidence.sums(own)))
@@ -386,7 +386,7 @@ def _look(model: Model, rows: VoteRows) -> "tuple[pa.Table, list[Sums]]":
     return pa.table([*items, *present.values()], schema=schema), sums
 
 
-def _keep(path: Path, pieces: "Iterable[tuple[pa.Table, list[Sums]]]") -> Iterator[Sums]:
+def _write_rows_to_disk(path: Path, pieces: "Iterable[tuple[pa.Table, list[DatasetSums]]]") -> Iterator[DatasetSums]:
     """Write what is kept of pieces to a file, each with the columns that it has, and yield their sums."""
     import pyarrow as pa
 
@@ -398,7 +398,7 @@ def _keep(path: Path, pieces: "Iterable[tuple[pa.Table, list[Sums]]]") -> Iterat
             yield from sums
 
 
-def _pieces(path: Path) -> "Iterator[pa.Table]":
+def _read_rows_from_disk(path: Path) -> "Iterator[pa.Table]":
     """Yield the rows that were kept, a piece at a time."""
     import pyarrow as pa
 
@@ -407,7 +407,7 @@ def _pieces(path: Path) -> "Iterator[pa.Table]":
             yield pa.ipc.open_stream(file).read_all()
 
 
-def _score_table(model: Model, contexts: Mapping[str, Floats], prior: float | None, piece: "pa.Table") -> "pa.Table":
+def _score_piece(model: Model, contexts: Mapping[str, Floats], prior: float | None, piece: "pa.Table") -> "pa.Table":
     """Return the scores of a piece, whose datasets have these contexts."""
     import pyarrow as pa
 
@@ -422,7 +422,7 @@ def _score_table(model: Model, contexts: Mapping[str, Floats], prior: float | No
     return pa.table([*piece.columns[: len(ITEM_COLUMNS)], *scores], schema=schema)
 
 
-def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
+def _join_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
     """Return scores with the texts of the examples that tables of votes remember."""
     import pyarrow as pa
 
@@ -435,10 +435,10 @@ def _beside_texts(paths: Sequence[str], table: "pa.Table") -> "pa.Table":
 
 
 # The columns of which Parquet keeps the least and largest values: of all twelve that takes a fifth of the writing.
-SOUGHT = ("dataset", "p_consistent")
+STATISTICS_COLUMNS = ("dataset", "p_consistent")
 
 
-def writer(
+def open_table_writer(
     path: Path, suffix: str, schema: "pa.Schema", to: str | None = None, *, dense: bool = False
 ) -> "parquet.ParquetWriter | PlainCsvWriter":
     """Return a writer of tables of these columns to a Parquet or CSV file, or in the format of another tool, `to`.
@@ -458,7 +458,7 @@ def writer(
             *(name for name in schema.names if dense and schema.field(name).type == pa.float64()),
         }
         dictionaries = [name for name in schema.names if name not in unlike]
-        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, write_statistics=list(SOUGHT))
+        return pq.ParquetWriter(path, schema, use_dictionary=dictionaries, write_statistics=list(STATISTICS_COLUMNS))
     return PlainCsvWriter(path, schema)
 
 

@@ -16,16 +16,16 @@ from deep.datasets import LabelsGiven, VotesGiven, as_labels, as_votes
 from deep.exceptions import InputError, warn
 from deep.features import distinct_patterns
 from deep.model import _regimes
-from deep.model._average import LEAST_SCALE, AnswerMap, LabeledRows
+from deep.model._average import MIN_ANSWER_DEVIATION, AnswerMap, LabeledRows
 from deep.model._blend import Blend, Part, VoteSum
 from deep.model._correction import Belief
 from deep.model._misfit import Misfit
 from deep.model._model import Model
 from deep.model._prior import FixedPrior
 from deep.model._regimes import SharedWork
-from deep.model._scores import BALANCED, TIE
-from deep.model._table import TRAINING_ROWS, row_fingerprints, select_columns
-from deep.model._training import MapLike, enough_for_folds
+from deep.model._scores import BALANCED_RULE, THRESHOLD_TOLERANCE
+from deep.model._table import TRAINING_ROWS_KEY, row_fingerprints, select_columns
+from deep.model._training import MapLike, has_rows_for_folds
 from deep.model.options import ChainOptions, Weighting
 from deep.records import VoteMatrix
 
@@ -116,10 +116,10 @@ def fit(
     ensemblers = None if ensembler is None else checks.name_tuple(ensembler, "ensembler")
     calibrators = None if calibrator is None else checks.name_tuple(calibrator, "calibrator")
     matrix = as_votes(votes) if labels is None else as_labels(labels, as_votes(votes), votes)
-    warn_of_copies(matrix)
+    warn_of_label_copies(matrix)
     matrix = matrix if scores is None else matrix.with_answers(scores, score_names)
     options = ChainOptions(recipe, weighting, sizes, ensemblers, calibrators, selector)
-    model = fit_asked(
+    model = fit_with_options(
         matrix,
         options,
         SharedWork(run=run),
@@ -131,10 +131,10 @@ def fit(
     )
     provenance_of_fit = cast("Mapping[str, object]", model.fit_report["provenance"])
     rows = row_fingerprints(matrix, select_columns(model.voters, matrix, model.scales))
-    return replace(model, fit_report={**model.fit_report, "provenance": {**provenance_of_fit, TRAINING_ROWS: rows}})
+    return replace(model, fit_report={**model.fit_report, "provenance": {**provenance_of_fit, TRAINING_ROWS_KEY: rows}})
 
 
-def fit_asked(
+def fit_with_options(
     votes: VoteMatrix,
     options: ChainOptions,
     work: SharedWork,
@@ -162,7 +162,7 @@ def fit_asked(
     if target is None and len(names) == 1 and is_labeled.any() and not is_labeled.all():
         target = names[0]
 
-    _check_directions(votes)
+    _check_scale_directions(votes)
 
     # Without labels of other datasets there is nothing to transfer from.
     is_training = is_labeled & (votes.datasets != target if target is not None else True)
@@ -186,21 +186,21 @@ def fit_asked(
     # Joined before labels of the target correct the model: after that a belief is refused.
     model = model.believing(share)
     if target is None:
-        return _deciding(model, decide, model.cells.patterns)
+        return _with_decision_rule(model, decide, model.cells.patterns)
     is_target = votes.datasets == target
     rows = votes.rows(is_target)
     return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
-RELATIVE = "P without labels is relative; ten labels show its level."
+RELATIVE_P_NOTE = "P without labels is relative; ten labels show its level."
 
-NONE = "No row is labeled: P comes from agreement alone, and its error is unknown."
-FEW = "Too few labeled rows or documents of a class: P comes from agreement, corrected by the labels."
+NO_LABELS_NOTE = "No row is labeled: P comes from agreement alone, and its error is unknown."
+FEW_LABELS_NOTE = "Too few labeled rows or documents of a class: P comes from agreement, corrected by the labels."
 
 
 def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from votes without labels, all datasets as one, and draw up the model."""
-    from deep.model._unlabeled import MISFIT, fit_unlabeled  # SciPy, which fits by labels do without
+    from deep.model._unlabeled import MISFIT_VARIANCES, fit_unlabeled  # SciPy, which fits by labels do without
 
     answer_map = None if votes.answers is None else AnswerMap.fit(votes, labeled=False)
     shares: AnyVotes = votes.votes
@@ -218,8 +218,8 @@ def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
     unlabeled = replace(votes, labels=np.zeros(len(votes.labels), dtype=np.int8))
     return _regimes.finish(
         blend,
-        FixedPrior(replace(fitted.prior, warning=RELATIVE)),
-        Misfit(np.array([0.0, 1.0]), np.diag(MISFIT), 0),
+        FixedPrior(replace(fitted.prior, warning=RELATIVE_P_NOTE)),
+        Misfit(np.array([0.0, 1.0]), np.diag(MISFIT_VARIANCES), 0),
         _regimes.mean_contexts(blend, [LabeledRows.of(votes, None, answer_map)]),
         {},
         [],
@@ -227,20 +227,20 @@ def fit_votes(votes: VoteMatrix, work: SharedWork) -> Model:
         {"ensembler": "Votes", "found": fitted.method},
         method="votes",
         provenance=work.provenance,
-        notes=[FEW if (votes.labels >= 0).any() else NONE, *fitted.warnings],
+        notes=[FEW_LABELS_NOTE if (votes.labels >= 0).any() else NO_LABELS_NOTE, *fitted.warnings],
         answer_map=answer_map,
     )
 
 
 # Standard errors of a correlation below 0, from which on a scale is taken to be turned round.
 # A judge of no use comes so far once in 30,000 panels.
-TURNED = -4.0
+TURNED_SCALE_Z_SCORE = -4.0
 
 # Labeled rows, and without labels other judges, by which the direction of a scale is looked at.
-MIN_ROWS_TO_DOUBT, MIN_OTHERS = 30, 2
+MIN_ROWS_TO_DOUBT, MIN_OTHER_JUDGES = 30, 2
 
 
-def _check_directions(votes: VoteMatrix) -> None:
+def _check_scale_directions(votes: VoteMatrix) -> None:
     """Raise where a scale, recognised by its values alone, is turned round: by labels, else by the other judges."""
     by_labels = bool((votes.labels >= 0).any())
     result: dict[int, tuple[float, float]] = {}
@@ -249,18 +249,18 @@ def _check_directions(votes: VoteMatrix) -> None:
             continue
         answers, rest = votes.answers[:, j], np.delete(votes.answers, j, axis=1)
         comparable = ~np.isnan(answers) & ((votes.labels >= 0) if by_labels else ~np.isnan(rest).all(axis=1))
-        if comparable.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHERS):
+        if comparable.sum() < MIN_ROWS_TO_DOUBT or (not by_labels and rest.shape[1] < MIN_OTHER_JUDGES):
             continue
         answers = answers[comparable]
         beside = votes.labels[comparable] if by_labels else np.nanmean(rest[comparable], axis=1)
         # A judge that says one thing has no correlation: dividing by its spread of 0 would give NaN.
-        varies = min(np.ptp(answers), np.ptp(beside)) > LEAST_SCALE
+        varies = min(np.ptp(answers), np.ptp(beside)) > MIN_ANSWER_DEVIATION
         r = float(np.corrcoef(answers, beside)[0, 1]) if varies else 0.0
         # Of unrelated answers r has a standard error of 1 / sqrt(n), so this is how many of them r lies from 0.
         result[j] = r * np.sqrt(len(answers)), r
     # One judge that is turned round pulls down those beside it: the one of the lowest correlation is asked about.
     worst = min(result, key=lambda j: result[j], default=None)
-    if worst is not None and votes.scales is not None and result[worst][0] < TURNED:
+    if worst is not None and votes.scales is not None and result[worst][0] < TURNED_SCALE_Z_SCORE:
         what, scale = "label 0" if by_labels else "low answers of the others", votes.scales[worst]
         name, low, high = votes.voter_names[worst], f"{scale.low:g}", f"{scale.high:g}"
         raise InputError(
@@ -276,26 +276,26 @@ def _fit_on_target_alone(
     """Fit on the user's own votes, with some labels of them or none."""
     if target is None or not (votes.labels >= 0).any():
         model = fit_votes(votes, work).believing(share)
-        return _deciding(model, decide, votes.votes, by_votes=True)
+        return _with_decision_rule(model, decide, votes.votes, by_votes=True)
     rows = votes.rows(votes.datasets == target)
     # Fewer than five rows of a class leave a fold without one, and nothing could be compared on rows left out.
-    if not enough_for_folds(rows):
+    if not has_rows_for_folds(rows):
         model = fit_votes(votes, work).believing(share)
         adapted = model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
-        return _deciding(adapted, None, rows.votes, by_votes=True)
+        return _with_decision_rule(adapted, None, rows.votes, by_votes=True)
     model = _regimes.fit_own_labels(rows, work).believing(share)
     Belief.check_rule(model.prior_rule, rows.labels, rows.document_ids)
-    return _deciding(model, decide, rows.votes)
+    return _with_decision_rule(model, decide, rows.votes)
 
 
-def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool = False) -> Model:
+def _with_decision_rule(model: Model, decide: str | None, votes: Votes, *, by_votes: bool = False) -> Model:
     """Return the model with the rule asked for; one half for balanced where that would decide against all votes.
 
     `by_votes`: hardly anything but votes tells what a vote means, so a row without a vote of 1 is not to be consistent.
     """
     model = model if decide is None else model.deciding(decide)
     # Votes of 1 and 0 alone say which side an item must fall on; a grade has no such side.
-    if model.rule != BALANCED or model.score_names:
+    if model.rule != BALANCED_RULE or model.score_names:
         return model
     patterns = distinct_patterns(votes)[0]
     scores = model.scores_of(patterns, streamed=True)
@@ -303,21 +303,21 @@ def _deciding(model: Model, decide: str | None, votes: Votes, *, by_votes: bool 
     # The balanced threshold is the mean P, which is far below one half where almost all votes are 0: then a row of few
     # zeros is above it. And where all rows have one P, every row is at it, whatever its votes say.
     against = (ones != zeros) & (scores.decisions != ones)
-    is_off = np.ptp(scores.p_uniform) < TIE or (by_votes and against.any())
+    is_off = np.ptp(scores.p_uniform) < THRESHOLD_TOLERANCE or (by_votes and against.any())
     return model.deciding("accuracy") if is_off else model
 
 
 # Rows from which on a voter that is always right is doubted to be one.
-ENOUGH_TO_DOUBT = 30
+MIN_ROWS_FOR_COPY_WARNING = 30
 
 
-def warn_of_copies(votes: VoteMatrix) -> None:
+def warn_of_label_copies(votes: VoteMatrix) -> None:
     """Warn of a voter that equals the label wherever there are both, on 30 rows or more."""
     for name, cells in zip(votes.voter_names, votes.votes.T, strict=True):
         both = (cells >= 0) & (votes.labels >= 0)
         n, ones = both.sum(), votes.labels[both].sum()
         # A judge that is right 9 times in 10 equals the label on 30 rows in 4 of 100 cases; a copied label always does.
-        if n >= ENOUGH_TO_DOUBT and 0 < ones < n and (cells[both] == votes.labels[both]).all():
+        if n >= MIN_ROWS_FOR_COPY_WARNING and 0 < ones < n and (cells[both] == votes.labels[both]).all():
             warn(
                 f"{quote(name)} equals the label on all {n:,} rows that have both. If it is the label and no judge, "
                 f"leave it out with `--ignore {name}` (`ignore`)."

@@ -11,16 +11,16 @@ from deep._util.checks import Floats
 from deep._util.names import check_name
 
 # What was read so far, by key: a later value may have to be as long as an earlier one.
-Earlier = Mapping[str, Any]
+EarlierValues = Mapping[str, Any]
 
 # A number of entries: itself, that of an earlier key, or worked out from earlier keys; None where any will do.
-Size = int | str | Callable[[Earlier], int] | None
+ArraySize = int | str | Callable[[EarlierValues], int] | None
 
 # Log-odds, coefficients and counts lie far below: with more of them sums overflow.
 LARGEST_NUMBER = 1e12
 
 
-def expect(holds: object, rule: str) -> None:
+def require(holds: object, rule: str) -> None:
     """Raise where a rule does not hold."""
     if not holds:
         raise ValueError(rule)
@@ -39,15 +39,15 @@ class JsonKind:
         From what `read` returns to a JSON value.
     """
 
-    read: Callable[[Any, str, Earlier], Any]
+    read: Callable[[Any, str, EarlierValues], Any]
     write: Callable[[Any], Any] = lambda value: value
 
     def checked(self, holds: Callable[[Any], object], rule: str) -> "JsonKind":
         """Return the kind of the values for which a rule holds; ``{}`` in its text stands for the name."""
 
-        def read(value: Any, where: str, earlier: Earlier) -> Any:
+        def read(value: Any, where: str, earlier: EarlierValues) -> Any:
             result = self.read(value, where, earlier)
-            expect(holds(result), rule.format(where))
+            require(holds(result), rule.format(where))
             return result
 
         return JsonKind(read, self.write)
@@ -59,13 +59,13 @@ class JsonKind:
         )
 
 
-def _name(value: Any, where: str, _: Earlier) -> str:
-    expect(isinstance(value, str), f"{where} must be text")
+def _read_name(value: Any, where: str, _: EarlierValues) -> str:
+    require(isinstance(value, str), f"{where} must be text")
     return check_name(value, where)
 
 
 # A text that fits on one line.
-NAME = JsonKind(_name)
+NAME = JsonKind(_read_name)
 
 ANY = JsonKind(lambda value, _, __: value)
 TEXT = ANY.checked(lambda value: isinstance(value, str), "{} must be text")
@@ -74,18 +74,18 @@ TEXT = ANY.checked(lambda value: isinstance(value, str), "{} must be text")
 def one_of(allowed: Iterable[object]) -> JsonKind:
     """Return the kind of values that are among these."""
 
-    def read(value: object, where: str, _: Earlier) -> object:
-        expect(value in tuple(allowed), f"{where} must be known, not {value!r}")
+    def read(value: object, where: str, _: EarlierValues) -> object:
+        require(value in tuple(allowed), f"{where} must be known, not {value!r}")
         return value
 
     return JsonKind(read)
 
 
-def described(kind: type) -> JsonKind:
+def unchecked_type(kind: type) -> JsonKind:
     """Return the kind of JSON values of a type that are shown and decide nothing."""
 
-    def read(value: object, where: str, _: Earlier) -> object:
-        expect(isinstance(value, kind), f"{where} must be a {kind.__name__}")
+    def read(value: object, where: str, _: EarlierValues) -> object:
+        require(isinstance(value, kind), f"{where} must be a {kind.__name__}")
         stack = [value]
         while stack:  # the name of a dataset, say, must fit on one line
             inner = stack.pop()
@@ -104,52 +104,52 @@ def described(kind: type) -> JsonKind:
 OBJECT = JsonKind(lambda value, _, __: dict(value), dict)
 
 
-def _length(size: Size, earlier: Earlier) -> int:
+def _length(size: ArraySize, earlier: EarlierValues) -> int:
     if callable(size):
         return size(earlier)
     return len(earlier[size]) if isinstance(size, str) else size or 0
 
 
-def numbers(size: Size = None) -> JsonKind:
+def numbers(size: ArraySize = None) -> JsonKind:
     """Return the kind of arrays of so many numbers; a text or a boolean is none."""
     bounds = f"must lie within {LARGEST_NUMBER:.0e}"
 
-    def in_range(array: Any, _: Earlier) -> Any:
+    def in_range(array: Any, _: EarlierValues) -> Any:
         return abs(array) <= LARGEST_NUMBER
 
-    return _array((int, float), "must hold numbers", np.float64, size, in_range, bounds)
+    return _array_kind((int, float), "must hold numbers", np.float64, size, in_range, bounds)
 
 
-def whole_numbers(size: Size = None, *, low: int = 0, below: Size = None) -> JsonKind:
+def whole_numbers(size: ArraySize = None, *, low: int = 0, below: ArraySize = None) -> JsonKind:
     """Return the kind of arrays of so many whole numbers, from `low` on and below `below`."""
 
-    def in_range(array: Any, earlier: Earlier) -> Any:
+    def in_range(array: Any, earlier: EarlierValues) -> Any:
         return (array >= low) & (below is None or array < _length(below, earlier))
 
-    return _array((int,), "must be whole numbers", np.intp, size, in_range, "is out of range")
+    return _array_kind((int,), "must be whole numbers", np.intp, size, in_range, "is out of range")
 
 
-def _array(
-    types: tuple[type, ...], rule: str, dtype: type, size: Size, in_range: Callable[..., Any], bounds: str
+def _array_kind(
+    types: tuple[type, ...], rule: str, dtype: type, size: ArraySize, in_range: Callable[..., Any], bounds: str
 ) -> JsonKind:
-    def read(value: object, where: str, earlier: Earlier) -> Any:
-        expect(isinstance(value, list) and set(map(type, value)) <= set(types), f"{where} {rule}")
+    def read(value: object, where: str, earlier: EarlierValues) -> Any:
+        require(isinstance(value, list) and set(map(type, value)) <= set(types), f"{where} {rule}")
         array: npt.NDArray[Any] = np.array(value, dtype=dtype)
-        expect(np.all(in_range(array, earlier)), f"{where} {bounds}")
+        require(np.all(in_range(array, earlier)), f"{where} {bounds}")
         if size is not None:
             length = _length(size, earlier)
-            expect(len(array) == length, f"{where} must have {length} entries")
+            require(len(array) == length, f"{where} must have {length} entries")
         return array
 
     return JsonKind(read, np.ndarray.tolist)
 
 
-def _single(array: JsonKind) -> JsonKind:
+def _scalar_kind(array: JsonKind) -> JsonKind:
     return JsonKind(lambda value, where, earlier: array.read([value], where, earlier)[0].item())
 
 
-NUMBER = _single(numbers())
-COUNT = _single(whole_numbers())
+NUMBER = _scalar_kind(numbers())
+COUNT = _scalar_kind(whole_numbers())
 
 
 def optional(kind: JsonKind) -> JsonKind:
@@ -165,12 +165,12 @@ OF_TYPE |= {float | None: optional(NUMBER), str | None: optional(TEXT)}
 """The kind of an attribute by its type."""
 
 
-def list_of(kind: JsonKind, size: Size = None) -> JsonKind:
+def list_of(kind: JsonKind, size: ArraySize = None) -> JsonKind:
     """Return the kind of lists of so many values of a kind; read as tuples."""
 
-    def read(value: Any, where: str, earlier: Earlier) -> tuple[Any, ...]:
-        expect(isinstance(value, list), f"{where} must be a list")
-        expect(
+    def read(value: Any, where: str, earlier: EarlierValues) -> tuple[Any, ...]:
+        require(isinstance(value, list), f"{where} must be a list")
+        require(
             size is None or len(value) == _length(size, earlier), f"{where} must have {_length(size, earlier)} entries"
         )
         return tuple(kind.read(one, where, earlier) for one in value)
@@ -178,10 +178,10 @@ def list_of(kind: JsonKind, size: Size = None) -> JsonKind:
     return JsonKind(read, lambda values: [kind.write(one) for one in values])
 
 
-def by_name(kind: JsonKind) -> JsonKind:
+def mapping_of(kind: JsonKind) -> JsonKind:
     """Return the kind of objects with any names, and a value of a kind under each."""
 
-    def read(value: Any, where: str, earlier: Earlier) -> dict[str, Any]:
+    def read(value: Any, where: str, earlier: EarlierValues) -> dict[str, Any]:
         return {NAME.read(name, where, earlier): kind.read(one, where, earlier) for name, one in value.items()}
 
     return JsonKind(read, lambda values: {name: kind.write(one) for name, one in values.items()})

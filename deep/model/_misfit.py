@@ -11,23 +11,23 @@ from deep._util.checks import Floats, Mask, Positions, bincount, check_consisten
 from deep._util.odds import P_MIN, expit, fit_logistic, logit
 
 # This is added to the diagonal of a penalty: a direction without data or penalty stays where it started.
-JITTER = 1e-9
+PENALTY_JITTER = 1e-9
 
 # Newton's steps end below this: losses of alignments differ little, so the last step has to be below 1e-9.
-TOLERANCE = 1e-18
+NEWTON_TOLERANCE = 1e-18
 
 # Pull of slope towards 1 and of context towards 0, against a mean log loss: felt where datasets are few.
-RIDGE = 4e-3
+ALIGNMENT_PENALTY = 4e-3
 
 # A dataset's scores are kept as so many equal-weight points: slopes differ by less than 0.1 %.
-N_BINS = 256
+N_SCORE_POINTS = 256
 
 # A dataset's mean P is held within [SHARE_CLIP, 1 - SHARE_CLIP]: nearer to 0 or 1 says nothing more of its prior.
 SHARE_CLIP = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class HeldOutData:
     """A member's log-odds on one dataset, by a fit that never saw it.
 
     Parameters
@@ -43,17 +43,17 @@ class LeftOut:
     zeros: Floats
 
     @classmethod
-    def from_rows(cls, score: Floats, ones: Floats, zeros: Floats) -> "LeftOut":
-        """Merge rows into at most `N_BINS` points of about equal weight."""
+    def from_rows(cls, score: Floats, ones: Floats, zeros: Floats) -> "HeldOutData":
+        """Merge rows into at most `N_SCORE_POINTS` points of about equal weight."""
         order = np.argsort(score, kind="stable")
         score, ones, zeros = score[order], ones[order], zeros[order]
         total = np.cumsum(ones + zeros)
         value = np.concatenate([[True], score[1:] != score[:-1]])
         distinct = np.flatnonzero(value)
-        if len(distinct) <= N_BINS:
+        if len(distinct) <= N_SCORE_POINTS:
             start = distinct
         else:
-            cuts = np.searchsorted(total[distinct], np.arange(N_BINS) * total[-1] / N_BINS)
+            cuts = np.searchsorted(total[distinct], np.arange(N_SCORE_POINTS) * total[-1] / N_SCORE_POINTS)
             start = distinct[np.unique(np.minimum(cuts, len(distinct) - 1))]
             # The first point takes all rows before the second: none may fall out at the low end.
             start[0] = 0
@@ -97,12 +97,12 @@ class Alignment:
         return np.asarray(self.intercept + self.slope * score + self.context * context)
 
 
-def fit_alignment(datasets: list[LeftOut], *, use_context: bool) -> Alignment:
+def fit_alignment(datasets: list[HeldOutData], *, use_context: bool) -> Alignment:
     """Fit a logistic regression of the label on score and dataset context, every dataset x class weighing the same.
 
     Parameters
     ----------
-    datasets : list of LeftOut
+    datasets : list of HeldOutData
         One or more, each with labels of both classes.
     use_context : bool
         Whether the log-odds of a dataset's mean P enter; else their effect is 0.
@@ -125,7 +125,7 @@ def fit_alignment(datasets: list[LeftOut], *, use_context: bool) -> Alignment:
     shares = [one.classes() for one in datasets]
     ones, zeros = (np.concatenate([pair[c] for pair in shares]) for c in (0, 1))
     centre = np.array([1.0, 0.0])[: len(columns)]
-    penalty = RIDGE * np.eye(len(columns))
+    penalty = ALIGNMENT_PENALTY * np.eye(len(columns))
     slope, *context = newton_logistic(np.column_stack(columns), ones, zeros, centre=centre, penalty=penalty).tolist()
     # A member that ranks a new dataset the wrong way round is switched off rather than believed in reverse.
     if slope <= 0:
@@ -159,9 +159,9 @@ def newton_logistic(design: Floats, ones: Floats, zeros: Floats, *, centre: Floa
     """
     weight = ones + zeros
     total = weight.sum()
-    penalty = penalty + JITTER * np.eye(len(centre))
+    penalty = penalty + PENALTY_JITTER * np.eye(len(centre))
     return fit_logistic(
-        design, weight / total, ones / total, centre=centre, penalty=penalty, start=centre, tolerance=TOLERANCE
+        design, weight / total, ones / total, centre=centre, penalty=penalty, start=centre, tolerance=NEWTON_TOLERANCE
     )
 
 
@@ -188,7 +188,7 @@ def laplace(
     return information, float(likelihood - (off @ np.linalg.inv(covariance) @ off + volume) / 2)
 
 
-def balanced_log_loss(log_odds: Floats, dataset: LeftOut) -> float:
+def balanced_log_loss(log_odds: Floats, dataset: HeldOutData) -> float:
     """Return the mean log loss of log-odds at the dataset's points, both classes weighing the same."""
     ones, zeros = dataset.classes()
     return float(ones @ np.logaddexp(0.0, -log_odds) + zeros @ np.logaddexp(0.0, log_odds)) / 2
@@ -197,17 +197,17 @@ def balanced_log_loss(log_odds: Floats, dataset: LeftOut) -> float:
 LEVEL = 0.9
 """Nominal coverage of every interval for a new dataset."""
 
-MIN_DATASETS = 3
+MIN_DATASETS_FOR_SPREAD = 3
 """With two, a fit without one of them has seen a single dataset, and nothing tells how far datasets lie apart."""
 
 # Cells with fewer rows are too noisy to add to a spread.
-MIN_ROWS = 5
+MIN_CELL_ROWS = 5
 
 # The range in which a quantile is looked for is halved so often: then its ends lie within rounding.
-HALVINGS = 60
+N_BISECTIONS = 60
 
 # A spread in log-odds is looked for up to here, far beyond any, so that the root lies within.
-WIDEST = 100.0
+MAX_SPREAD = 100.0
 
 
 @cache
@@ -225,13 +225,13 @@ def student_quantile(degrees: float) -> float:
 
         return float(stdtrit(degrees, (1 + LEVEL) / 2))
     low, high = 0.0, pi / 2
-    for _ in range(HALVINGS):
+    for _ in range(N_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _within(middle, whole) < LEVEL else (low, middle)
+        low, high = (middle, high) if _student_t_probability(middle, whole) < LEVEL else (low, middle)
     return float(np.tan((low + high) / 2) * np.sqrt(whole))
 
 
-def _within(angle: float, degrees: int) -> float:
+def _student_t_probability(angle: float, degrees: int) -> float:
     """Return P(|t| <= sqrt(degrees) tan(angle)): a finite series for whole degrees of freedom [1]_.
 
     SciPy would take longer to load than a text to score.
@@ -276,29 +276,29 @@ def paule_mandel(deviations: list[tuple[Floats, Floats]]) -> float:
         return float(np.mean([np.mean(gap**2 / (noise + spread**2)) for gap, noise in with_cells])) - 1.0
 
     # The mean falls as the spread grows: where counting alone explains the deviations, there is no root above 0.
-    return 0.0 if not with_cells or excess(0.0) <= 0 else float(brentq(excess, 0.0, WIDEST))
+    return 0.0 if not with_cells or excess(0.0) <= 0 else float(brentq(excess, 0.0, MAX_SPREAD))
 
 
 # Intercept and slope that leave log-odds as they are.
 NO_CORRECTION = (0.0, 1.0)
 
 # Covariance of intercept and slope assumed before any dataset was seen, worth one dataset.
-START = ((0.5, 0.0), (0.0, 0.15))
+INITIAL_COVARIANCE = ((0.5, 0.0), (0.0, 0.15))
 
 # No correction counts as so many datasets, in the mean and in the degrees of freedom of intervals.
-START_DATASETS = 3
+INITIAL_DATASETS = 3
 
 # Intervals that were learned from datasets left out reach only so far.
-# `START` and fits that lack a dataset make intervals too wide. On real panels .8 would do; where datasets lie apart as
-# Student's t has it, less than this covers too little (decision 44).
-SLACK = 0.87
+# `INITIAL_COVARIANCE` and fits that lack a dataset make intervals too wide. On real panels .8 would do; where datasets
+# lie apart as Student's t has it, less than this covers too little (decision 44).
+INTERVAL_WIDTH_FACTOR = 0.87
 
 # A rate nearer to 0 or 1 has no variance of counting that a float can hold.
 MAX_LOG_ODDS = 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutRows:
+class HeldOutRows:
     """One dataset's rows with log-odds of P by fits without it.
 
     Parameters
@@ -316,9 +316,9 @@ class LeftOutRows:
     zeros: Floats
     cell: npt.NDArray[np.intp]
 
-    def merged(self) -> LeftOut:
+    def merged(self) -> HeldOutData:
         """Return the rows as points."""
-        return LeftOut.from_rows(self.log_odds, self.ones, self.zeros)
+        return HeldOutData.from_rows(self.log_odds, self.ones, self.zeros)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,13 +355,13 @@ class Misfit:
     def quantile(self) -> float:
         """Return how far intervals reach, in standard deviations: a quantile of Student's t."""
         # `worst` is of datasets left out: labels of the dataset itself leave no slack.
-        slack = SLACK if self.worst is not None and self.n_datasets > 1 else 1.0
-        return slack * student_quantile(self.n_datasets + START_DATASETS)
+        slack = INTERVAL_WIDTH_FACTOR if self.worst is not None and self.n_datasets > 1 else 1.0
+        return slack * student_quantile(self.n_datasets + INITIAL_DATASETS)
 
     def interval(self, log_odds: Floats, counts: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Return the bounds of P at each log-odds, at level 0.9, while no label has corrected it.
 
-        Student's t with `n_datasets` + `START_DATASETS` degrees of freedom.
+        Student's t with `n_datasets` + `INITIAL_DATASETS` degrees of freedom.
 
         Parameters
         ----------
@@ -395,19 +395,19 @@ class Misfit:
         return np.maximum(expit(centre - reach) - half, least), np.minimum(expit(centre + reach) + half, 1.0 - least)
 
 
-def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
+def learn_misfit(left_out: list[HeldOutRows]) -> Misfit:
     """Learn the misfit from datasets left out.
 
     Parameters
     ----------
-    left_out : list of LeftOutRows
+    left_out : list of HeldOutRows
         None, one, or more.
 
     Returns
     -------
     Misfit
         The mean of the datasets' own corrections is shrunk towards no correction, their covariance towards
-        `START`; the cells' spread is that of :func:`paule_mandel`.
+        `INITIAL_COVARIANCE`; the cells' spread is that of :func:`paule_mandel`.
 
     Examples
     --------
@@ -415,13 +415,13 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     [[0.5, 0.0], [0.0, 0.15]]
     """
     n = len(left_out)
-    corrections = np.array([_correction(one) for one in left_out]).reshape(n, 2)
+    corrections = np.array([_correction_of_dataset(one) for one in left_out]).reshape(n, 2)
     # Three datasets without need of correction are added: so bounds cover in 89 to 94 % on four real panels with 0 to
     # all training datasets (decision 11).
-    mean = (corrections.sum(axis=0) + START_DATASETS * np.array(NO_CORRECTION)) / (n + START_DATASETS)
+    mean = (corrections.sum(axis=0) + INITIAL_DATASETS * np.array(NO_CORRECTION)) / (n + INITIAL_DATASETS)
     apart = corrections - mean
-    covariance = (np.array(START) + apart.T @ apart) / max(n, 1)
-    spread = paule_mandel([_deviations(one, own) for one, own in zip(left_out, corrections, strict=True)])
+    covariance = (np.array(INITIAL_COVARIANCE) + apart.T @ apart) / max(n, 1)
+    spread = paule_mandel([_cell_deviations(one, own) for one, own in zip(left_out, corrections, strict=True)])
     if not n:
         return Misfit(mean, covariance, n, spread)
     off = []  # by dataset, the mean distance between P and corrected P
@@ -431,7 +431,7 @@ def learn_misfit(left_out: list[LeftOutRows]) -> Misfit:
     return Misfit(mean, covariance, n, spread, corrections[int(np.argmax(off))])
 
 
-def _correction(one: LeftOutRows) -> Floats:
+def _correction_of_dataset(one: HeldOutRows) -> Floats:
     """Return intercept and slope that a whole labeled dataset asks for."""
     design = np.column_stack([np.ones(len(one.log_odds)), one.log_odds])
     # About one row's worth of pull keeps a separable dataset finite.
@@ -439,14 +439,14 @@ def _correction(one: LeftOutRows) -> Floats:
     return newton_logistic(design, one.ones, one.zeros, centre=np.array(NO_CORRECTION), penalty=penalty)
 
 
-def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
+def _cell_deviations(one: HeldOutRows, correction: Floats) -> tuple[Floats, Floats]:
     """Return observed minus corrected log-odds of the cells with rows enough, and the variance of counting."""
     ones, zeros = (bincount(one.cell, weights) for weights in (one.ones, one.zeros))
     n = ones + zeros
     corrected = correction[0] + correction[1] * one.log_odds
     # Rows of a cell may have unlike scores: the rate that is expected of it is the mean over its rows.
     expected = bincount(one.cell, (one.ones + one.zeros) * expit(corrected)) / np.maximum(n, 1e-9)
-    large = n >= MIN_ROWS
+    large = n >= MIN_CELL_ROWS
     # Half a row is added to each class (the Haldane-Anscombe correction), so that a cell of one class is finite.
     ones, zeros = ones[large] + 0.5, zeros[large] + 0.5
     return np.log(ones / zeros) - logit(expected[large]), 1.0 / ones + 1.0 / zeros
@@ -456,10 +456,10 @@ def _deviations(one: LeftOutRows, correction: Floats) -> tuple[Floats, Floats]:
 CORRELATION = 0.1
 
 # `CORRELATION` is worth so many pairs of labels.
-PAIRS = 20.0
+INITIAL_PAIRS = 20.0
 
 # P is held this far off 0 and 1 where labels are compared with it: one label in a hundred is a slip of the hand.
-NOISE = 0.01
+LABEL_NOISE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -507,7 +507,7 @@ class Clusters:
         """Return the intraclass correlation of standardised errors (mean 0, variance 1), in [0, 1].
 
         The mean product over pairs that share a document, less that over pairs that do not, which an error common to
-        all would raise alike; `PAIRS` pairs at `CORRELATION` are added, for a few labels cannot tell it.
+        all would raise alike; `INITIAL_PAIRS` pairs at `CORRELATION` are added, for a few labels cannot tell it.
 
         Examples
         --------
@@ -521,7 +521,7 @@ class Clusters:
         # An error of P that all documents share is the intercept's, and no sign of clusters.
         common = float(sums.sum() ** 2 - within) / 2 / across if across > 0 else 0.0
         products = (within - squares) / 2 - pairs * common
-        return float(np.clip((products + PAIRS * CORRELATION) / (pairs + PAIRS), 0.0, 1.0))
+        return float(np.clip((products + INITIAL_PAIRS * CORRELATION) / (pairs + INITIAL_PAIRS), 0.0, 1.0))
 
     def shares(self, correlation: float) -> Floats:
         """Return how much each label counts beside one that is alone: m of them are worth m / (1 + (m - 1) r)."""
@@ -533,7 +533,7 @@ class Clusters:
         return 1.0 + max(mean_size - 1.0, 0.0) * correlation
 
 
-def standardised(labels: Floats, p: Floats) -> Floats:
-    """Return labels less P over its standard deviation, P held off 0 and 1 by `NOISE`."""
-    clipped = np.clip(p, NOISE, 1 - NOISE)
+def standardised_errors(labels: Floats, p: Floats) -> Floats:
+    """Return labels less P over its standard deviation, P held off 0 and 1 by `LABEL_NOISE`."""
+    clipped = np.clip(p, LABEL_NOISE, 1 - LABEL_NOISE)
     return np.asarray((labels - clipped) / np.sqrt(clipped * (1 - clipped)))

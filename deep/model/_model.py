@@ -26,12 +26,12 @@ from deep.exceptions import InputError
 from deep.features import Cells, Rows, distinct_rows
 from deep.model import _table
 from deep.model._average import AnswerMap
-from deep.model._blend import NOTHING, Blend, Contribution, Evidence, contributions, strongest_votes
+from deep.model._blend import NO_EVIDENCE, Blend, Contribution, Evidence, contributions, strongest_votes
 from deep.model._correction import Belief, BelievedPrior, Correction, JudgeColumns
 from deep.model._document import check_prior, model_values, write_document
-from deep.model._misfit import LeftOut, Misfit
+from deep.model._misfit import HeldOutData, Misfit
 from deep.model._prior import FixedPrior, PriorEstimate, PriorRule, contexts_of_means, share_of_batch
-from deep.model._scores import BALANCED, SCORE_COLUMNS, DecisionRule, Scores
+from deep.model._scores import BALANCED_RULE, SCORE_COLUMNS, DecisionRule, Scores
 from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Voter, VotesLike
 from deep.records import ABSTAIN, VoteMatrix
 
@@ -60,7 +60,7 @@ class Model:
         The mean of the training datasets, or those of the target.
     cells : Cells
         The training rows, by dataset; where none was labeled, all are counted under label 0.
-    left_out : mapping of str to LeftOut
+    left_out : mapping of str to HeldOutData
         By training dataset: log-odds of P at the estimated prior by fits without it.
     fit_report : mapping
         What else the file says: training datasets, inner scores, versions, date.
@@ -91,11 +91,11 @@ class Model:
     misfit: Misfit
     contexts: Floats
     cells: Cells
-    left_out: Mapping[str, LeftOut]
+    left_out: Mapping[str, HeldOutData]
     fit_report: Mapping[str, object]
     target: str | None = None
     correction: Correction | None = None
-    rule: DecisionRule = BALANCED
+    rule: DecisionRule = BALANCED_RULE
     context_weight: float = 0.0
     answer_map: AnswerMap | None = None
 
@@ -372,7 +372,7 @@ class Model:
             slope=line.slope * (1.0 if correction is None else correction.slope),
         )
 
-    def scores_at(self, contexts: Floats, prior: float | None = None, evidence: Evidence = NOTHING) -> Scores:
+    def scores_at(self, contexts: Floats, prior: float | None = None, evidence: Evidence = NO_EVIDENCE) -> Scores:
         """Return the scores of evidence on rows of a dataset with these contexts: here P is made, and nowhere else."""
         is_own = prior is None and contexts is self.contexts
         prior_here = self.prior if is_own else self.prior_at(contexts, prior)
@@ -540,7 +540,7 @@ class Model:
 
     def beside(self, votes: VotesLike, scores: npt.ArrayLike | None) -> VotesLike:
         """Return votes in which the scores of `score_names` stand that are given beside them."""
-        return votes if scores is None else _table.with_scores(self.voters, self.scales, votes, scores)
+        return votes if scores is None else _table.join_scores(self.voters, self.scales, votes, scores)
 
     def _columns(
         self,

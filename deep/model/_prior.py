@@ -11,25 +11,25 @@ import numpy.typing as npt
 from deep._util.checks import Floats, check_consistent_length, check_fitted, check_probabilities
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
-from deep.model._misfit import SHARE_CLIP, LeftOut, newton_logistic
+from deep.model._misfit import SHARE_CLIP, HeldOutData, newton_logistic
 
 SHIFTS = np.concatenate([np.arange(-8.0, -4.0), np.arange(-4.0, 4.0, 0.5), np.arange(4.0, 9.0)])
 """Intercepts at which the mean P of a dataset is known; between them its log-odds are nearly straight."""
 
 
 # Log-odds beyond it give the same P.
-FURTHEST = 500.0
+MAX_LOG_ODDS_OF_P = 500.0
 
 # A mean P is held off 0 and 1 by so much: only that its log-odds be finite.
 PROFILE_CLIP = 1e-12
 
 
-def views(raw: Floats, weighted: Floats) -> Floats:
+def context_probabilities(raw: Floats, weighted: Floats) -> Floats:
     """Return all P whose means over a dataset are its contexts, shape (n_parts + n_shifts, n_examples)."""
     result = np.empty((len(raw) + len(SHIFTS), len(weighted)))
     result[: len(raw)] = expit(raw)
     # exp(-z - shift) is exp(-z) times a constant: one exponential a row for all shifts.
-    odds = np.exp(-np.clip(weighted, -FURTHEST, FURTHEST))
+    odds = np.exp(-np.clip(weighted, -MAX_LOG_ODDS_OF_P, MAX_LOG_ODDS_OF_P))
     for row, shift in zip(result[len(raw) :], SHIFTS, strict=True):
         np.multiply(odds, np.exp(-shift), out=row)
         row += 1.0
@@ -38,7 +38,7 @@ def views(raw: Floats, weighted: Floats) -> Floats:
 
 
 def contexts_of_means(means: npt.ArrayLike) -> Floats:
-    """Return the contexts of a dataset from the means of its `views`: of each part, then the profile.
+    """Return the contexts of a dataset from the means of its `context_probabilities`: of each part, then the profile.
 
     The *profile* holds the log-odds of the mean P at each of `SHIFTS` as intercept.
     """
@@ -81,15 +81,15 @@ def intercept_at(profile: Floats, share: float) -> float:
 # Where datasets are few the intercept is what is known least, so P of an item is held against the mean P of its dataset
 # rather than against even odds. Three quarters of the way gain most of what the whole way gains, and lose less on the
 # panels where it loses: docs/decisions/0044 has the figures.
-IN_CONTEXT = 0.75
+FEW_DATASETS_CONTEXT_WEIGHT = 0.75
 
 # Training datasets up to which the threshold moves.
-FEW_FOR_CONTEXT = 3
+MAX_DATASETS_FOR_CONTEXT = 3
 
 
 def context_weight(n_datasets: int) -> float:
     """Return how far the balanced threshold of a model of so many training datasets moves to the mean P."""
-    return IN_CONTEXT if n_datasets <= FEW_FOR_CONTEXT else 0.0
+    return FEW_DATASETS_CONTEXT_WEIGHT if n_datasets <= MAX_DATASETS_FOR_CONTEXT else 0.0
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class PriorRule(Protocol):
 
 
 # A 90 % interval reaches so many standard deviations to either side.
-REACH = NormalDist().inv_cdf(0.95)
+Z_90 = NormalDist().inv_cdf(0.95)
 
 
 @dataclass(frozen=True)
@@ -226,13 +226,13 @@ MIN_BATCH = 30
 BATCH_SPREAD = 12**-0.5
 
 # The relative error of a gap between the classes that the spread of P implies, as on 53 datasets of 14 panels.
-GAP_ERROR = 0.3
+RELATIVE_GAP_ERROR = 0.3
 
 # Profiles that differ by less are of the rows that the model was fitted on.
-SAME_PROFILE = 1e-9
+PROFILE_TOLERANCE = 1e-9
 
 # The slope of a profile is taken between intercepts so far to either side: half of the distance of its knots.
-HALF_STEP = 0.25
+PROFILE_HALF_STEP = 0.25
 
 
 def share_of_batch(
@@ -272,45 +272,45 @@ def share_of_batch(
     (1.0, 0.8, 1.0)
     """
     # These are the very rows of the fit, so nothing has moved.
-    if np.allclose(fitted, batch, rtol=0, atol=SAME_PROFILE):
+    if np.allclose(fitted, batch, rtol=0, atol=PROFILE_TOLERANCE):
         return anchor
     if n < MIN_BATCH:
         return PriorEstimate(anchor.estimate, 0.0, 1.0, f"carried over from {of}, not measured here")
-    mean, _, gap = _moments(fitted, intercept)
-    batch_mean, batch_spread, _ = _moments(batch, intercept)
+    mean, _, gap = _profile_moments(fitted, intercept)
+    batch_mean, batch_spread, _ = _profile_moments(batch, intercept)
     gap, noise = slope * gap, max(batch_spread / n, PROFILE_CLIP)
     # A regression drawn towards no change: where P hardly tells the classes apart, its mean says little of the share.
     precision = BATCH_SPREAD**2 * gap**2 + noise
     change = BATCH_SPREAD**2 * gap / precision * (batch_mean - mean)
-    at_fit = (anchor.high - anchor.low) / 2 / REACH
-    reach = REACH * np.sqrt(at_fit**2 + BATCH_SPREAD**2 * noise / precision + (GAP_ERROR * change) ** 2)
+    at_fit = (anchor.high - anchor.low) / 2 / Z_90
+    reach = Z_90 * np.sqrt(at_fit**2 + BATCH_SPREAD**2 * noise / precision + (RELATIVE_GAP_ERROR * change) ** 2)
     centre = anchor.estimate + change
     estimate, low, high = (min(max(float(share), 0.0), 1.0) for share in (centre, centre - reach, centre + reach))
     return PriorEstimate(estimate, low, high, anchor.warning)
 
 
-def _moments(profile: Floats, intercept: float) -> tuple[float, float, float]:
+def _profile_moments(profile: Floats, intercept: float) -> tuple[float, float, float]:
     """Return the mean and the variance of P at an intercept, and the variance over that of a label of that mean."""
     mean = float(expit(share_at(profile, intercept)))
-    steep = share_at(profile, intercept + HALF_STEP) - share_at(profile, intercept - HALF_STEP)
-    gap = min(max(1 - float(steep) / (2 * HALF_STEP), 0.0), 1.0)
+    steep = share_at(profile, intercept + PROFILE_HALF_STEP) - share_at(profile, intercept - PROFILE_HALF_STEP)
+    gap = min(max(1 - float(steep) / (2 * PROFILE_HALF_STEP), 0.0), 1.0)
     return mean, gap * mean * (1 - mean), gap
 
 
 # The slope of the log-odds of labels on those of votes, before any dataset was seen.
-USUAL_SLOPE = 1.0
+DEFAULT_SLOPE = 1.0
 
-# How many datasets `USUAL_SLOPE` is worth.
-SLOPE_DATASETS = 4.0
+# How many datasets `DEFAULT_SLOPE` is worth.
+DEFAULT_SLOPE_DATASETS = 4.0
 
 # The training datasets' slope is held between these: where they are separable there is none.
-LEAST_SLOPE, MOST_SLOPE = 0.05, 4.0
+MIN_SLOPE, MAX_SLOPE = 0.05, 4.0
 
 # The variance of intercepts about their line is unknown: these values are summed over.
 VARIANCES = np.exp(np.linspace(np.log(0.005), np.log(12.0), 24))
 
-# What the panel says of a dataset is held within [SAID_CLIP, 1 - SAID_CLIP].
-SAID_CLIP = 1e-3
+# What the panel says of a dataset is held within [PANEL_SHARE_CLIP, 1 - PANEL_SHARE_CLIP].
+PANEL_SHARE_CLIP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -338,11 +338,11 @@ class AcrossPanels:
 
 # What 90 % intervals go by. The best P is found by trusting that datasets are alike, as on most panels they are; an
 # interval has to hold on the panels where they are not.
-INTERVALS = AcrossPanels(spread=0.4, degrees=10.0)
+INTERVAL_PRIOR = AcrossPanels(spread=0.4, degrees=10.0)
 
 
-def usual_slope(seen: Sequence[LeftOut]) -> float:
-    """Return the slope of labels on log-odds that all training datasets share, drawn to `USUAL_SLOPE`.
+def shared_slope(seen: Sequence[HeldOutData]) -> float:
+    """Return the slope of labels on log-odds that all training datasets share, drawn to `DEFAULT_SLOPE`.
 
     Each has an intercept of its own and the same weight. A mean of slopes fitted one by one would be steeper: a dataset
     on which votes mislead costs more at a steep slope than the others gain.
@@ -360,19 +360,19 @@ def usual_slope(seen: Sequence[LeftOut]) -> float:
     shared = newton_logistic(design.astype(float), ones, zeros, centre=centre, penalty=np.diag(pull))[-1]
     # The slope that all share, drawn to 1 by four datasets' worth, has an ECE of 11.8 at three datasets; the mean of
     # their own slopes had 12.1 (decision 26).
-    clipped = float(np.clip(shared, LEAST_SLOPE, MOST_SLOPE))
-    return (SLOPE_DATASETS * USUAL_SLOPE + len(seen) * clipped) / (SLOPE_DATASETS + len(seen))
+    clipped = float(np.clip(shared, MIN_SLOPE, MAX_SLOPE))
+    return (DEFAULT_SLOPE_DATASETS * DEFAULT_SLOPE + len(seen) * clipped) / (DEFAULT_SLOPE_DATASETS + len(seen))
 
 
-def learn_line(seen: Sequence[LeftOut]) -> tuple[float, "LearnedPrior"]:
+def learn_line(seen: Sequence[HeldOutData]) -> tuple[float, "LearnedPrior"]:
     """Learn from training datasets the factor of log-odds, and the intercept of a new dataset's.
 
     Parameters
     ----------
-    seen : sequence of LeftOut
+    seen : sequence of HeldOutData
         Log-odds of each training dataset by the fit that will score new ones.
     """
-    slope = usual_slope(seen)
+    slope = shared_slope(seen)
     profiles = [profile_of(slope * one.score, one.ones + one.zeros) for one in seen]
     return slope, LearnedPrior().fit(profiles, [one.prior for one in seen])
 
@@ -460,7 +460,7 @@ class LearnedPrior:
             mean = float(weights @ means)
             return mean, float(weights @ (variances + (means - mean) ** 2))
 
-        return Intercept(*moments(self._weights), REACH * float(np.sqrt(moments(self._cautious)[1])))
+        return Intercept(*moments(self._weights), Z_90 * float(np.sqrt(moments(self._cautious)[1])))
 
     def left_out(self, held: Sequence[Floats]) -> list[PriorEstimate]:
         """Return the estimate for each training dataset from the others; of one alone, from itself.
@@ -482,7 +482,7 @@ class LearnedPrior:
 
     def _panel_log_odds(self, profile: Floats) -> Floats:
         """Return the log-odds that the panel gives a dataset, or each of several."""
-        low, high = logit([SAID_CLIP, 1 - SAID_CLIP])
+        low, high = logit([PANEL_SHARE_CLIP, 1 - PANEL_SHARE_CLIP])
         return np.clip(share_at(profile, self.centre_), low, high)
 
     def _learn(self, intercepts: Floats) -> None:
@@ -501,16 +501,16 @@ class LearnedPrior:
         fit = off @ off / VARIANCES - pulls[0] ** 2 / precision - pulls[1] ** 2 / following
         size = n * np.log(VARIANCES) + np.log(precision * self.across.mean) + np.log(following * self.across.following)
         self._weights, self._cautious = (
-            normalised(-(fit + size + across.degrees * (np.log(VARIANCES) + across.spread / VARIANCES)) / 2)
-            for across in (self.across, INTERVALS)
+            normalised_weights(-(fit + size + across.degrees * (np.log(VARIANCES) + across.spread / VARIANCES)) / 2)
+            for across in (self.across, INTERVAL_PRIOR)
         )
 
     def _warning(self, profile: Floats) -> str | None:
         n = len(self.priors_)
-        if n < FEW:
+        if n < MIN_DATASETS_FOR_RANGE:
             return f"{n} training {'dataset tells' if n == 1 else 'datasets tell'} little about how much shares differ."
         here, low, high = self._panel_log_odds(np.asarray(profile)), float(self.said_.min()), float(self.said_.max())
-        if abs(here - (low + high) / 2) <= (0.5 + MARGIN) * (high - low):
+        if abs(here - (low + high) / 2) <= (0.5 + RANGE_MARGIN) * (high - low):
             return None
         return (
             f"The log-odds of the mean P are {here:.2f}, outside the range of {n} training datasets ({low:.2f} to "
@@ -518,14 +518,14 @@ class LearnedPrior:
         )
 
 
-def normalised(log: Floats) -> Floats:
+def normalised_weights(log: Floats) -> Floats:
     """Return weights that sum to 1 from their logarithms."""
     weights = np.exp(log - log.max())
     return np.asarray(weights / weights.sum())
 
 
 # Fewer training datasets tell little of how far priors lie apart.
-FEW = 4
+MIN_DATASETS_FOR_RANGE = 4
 
 # A dataset is unlike those that were seen where it lies outside their range by more than this share of it.
-MARGIN = 0.25
+RANGE_MARGIN = 0.25

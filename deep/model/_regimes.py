@@ -19,17 +19,17 @@ from deep.model import _average, _training
 from deep.model._average import AnswerMap, LabeledRows
 from deep.model._blend import Blend, Part, VoteSum
 from deep.model._correction import FewLabels
-from deep.model._misfit import MIN_DATASETS, LeftOut, LeftOutRows, Misfit, learn_misfit
+from deep.model._misfit import MIN_DATASETS_FOR_SPREAD, HeldOutData, HeldOutRows, Misfit, learn_misfit
 from deep.model._model import Model, library_versions
 from deep.model._prior import FixedPrior, LearnedPrior, PriorEstimate, PriorRule, context_weight, learn_line, profile_of
-from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, Table, Voter, look_up, pattern_grid
-from deep.model._training import ChainSpec, InnerFolds, KeptCells, MapLike
+from deep.model._table import MAX_TABLE_VOTERS, ChainScorer, PatternTable, Voter, look_up, pattern_grid
+from deep.model._training import ChainSpec, FoldCells, InnerFolds, MapLike
 from deep.model.options import AVERAGE, STACK, UNCALIBRATED, ChainOptions
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
     from deep.model import stack
-    from deep.model._search import Candidate, Chain
+    from deep.model._search import Chain, ChainCandidate
 
 
 def finish(
@@ -37,7 +37,7 @@ def finish(
     prior_rule: PriorRule,
     misfit: Misfit,
     contexts: Floats,
-    left_out: Mapping[str, LeftOut],
+    left_out: Mapping[str, HeldOutData],
     thresholds: Sequence[float],
     cells: Cells,
     chosen: Mapping[str, object],
@@ -55,7 +55,7 @@ def finish(
     ----------
     blend, prior_rule, misfit, contexts, answer_map, target, context_weight
         As in :class:`deep.model.Model`.
-    left_out : mapping of str to LeftOut
+    left_out : mapping of str to HeldOutData
         By dataset: log-odds of P at the estimated prior by fits without its rows.
     thresholds : sequence of float
         The log-odds of P there from which on an item is called consistent.
@@ -72,7 +72,7 @@ def finish(
     """
     # P is scored at the estimated prior, decisions by the rule 'balanced'.
     # Each dataset has a threshold of its own, which follows its mean P where datasets are few (decision 44).
-    scores = {name: _scores(one, at) for (name, one), at in zip(left_out.items(), thresholds, strict=True)}
+    scores = {name: _left_out_metrics(one, at) for (name, one), at in zip(left_out.items(), thresholds, strict=True)}
     metrics = next(iter(scores.values()), {})
     means = {metric: float(np.mean([row[metric] for row in scores.values()])) for metric in metrics}
 
@@ -114,7 +114,7 @@ def finish(
     )
 
 
-def _scores(one: LeftOut, threshold: float) -> dict[str, float]:
+def _left_out_metrics(one: HeldOutData, threshold: float) -> dict[str, float]:
     """Return the metrics of P at the estimated prior, and of decisions at equal class weights."""
     p, uniform = expit(one.score), one.score - threshold
     label = np.repeat([1, 0], len(p))
@@ -166,7 +166,7 @@ class SharedWork:
         What rows are left out with; default: :func:`training_groups`.
     fits : mapping, optional
         Members of the stack that were fitted already, as in :meth:`deep.model.Stack.fit`.
-    searched : sequence of Candidate, optional
+    searched : sequence of ChainCandidate, optional
         Every chain asked for, and maybe others, where :func:`deep.model.search` has found them on these rows already.
     run : callable, optional
         Like `map`; another one may spread the tasks over processes. The result does not depend on it.
@@ -178,7 +178,7 @@ class SharedWork:
 
     groups: npt.ArrayLike | None = None
     fits: "stack.Fits | None" = None
-    searched: "Sequence[Candidate] | None" = None
+    searched: "Sequence[ChainCandidate] | None" = None
     run: MapLike = map
     random_state: int = 0
     provenance: Mapping[str, object] = field(default_factory=dict)
@@ -187,11 +187,11 @@ class SharedWork:
 def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work: SharedWork) -> Model:
     """Fit the stack on labeled rows, or the average where datasets are few, and draw up its model."""
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
-    n, least = len(factorize(groups)[0]), MIN_DATASETS
+    n, least = len(factorize(groups)[0]), MIN_DATASETS_FOR_SPREAD
     if own == STACK and n < least:
         raise InputError(f"`ensembler` must not be 'Stack' of fewer than {least} labeled datasets. Got {n}.")
     if own == AVERAGE or n < least:
-        return fit_few(votes, groups, answer_map, work)
+        return fit_few_datasets(votes, groups, answer_map, work)
     from deep.model import stack  # scikit-learn, which the page of labels does without
 
     rows, names = stack.labeled_rows(votes.answers_or_votes, votes.labels, groups, None, answer_map)
@@ -199,9 +199,9 @@ def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work
     fits = work.fits or stack.fit_shared(rows, names, random_state=work.random_state, run=work.run).without()
     fitted = stack.Stack(random_state=work.random_state).fit_rows(rows, names, fits)
     inner = {"log_loss": fitted.inner_log_loss_, "balanced_accuracy": fitted.inner_balanced_accuracy_}
-    sampled = answer_map is not None and len(votes.labels) > _average.MOST_ROWS
+    sampled = answer_map is not None and len(votes.labels) > _average.MAX_STACK_ROWS
     notes = [
-        _training.grouped_note(len(votes.dataset_names)),
+        _training.shared_folds_note(len(votes.dataset_names)),
         _average.sample_note(len(votes.labels)) if sampled else None,
     ]
     return finish(
@@ -221,21 +221,21 @@ def fit_stack_or_average(votes: VoteMatrix, groups: Texts, own: str | None, work
     )
 
 
-def fit_few(votes: VoteMatrix, groups: Texts, answer_map: AnswerMap | None, work: SharedWork) -> Model:
+def fit_few_datasets(votes: VoteMatrix, groups: Texts, answer_map: AnswerMap | None, work: SharedWork) -> Model:
     """Average three simple ways to add up votes, without any choice, and draw up the model."""
     names, rows = np.unique(groups), LabeledRows.of(votes, groups, answer_map)
     datasets = [rows.only(group) for group in rows.present()]
     scorer = VoteSum(_average.fit_average(_average.in_order(rows)))
     # The statistics of the prior are those of datasets as the fit saw them: left-out ones are noisier than the
     # overfitting that they would mend (decision 26).
-    slope, rule = learn_line([LeftOut.from_rows(scorer(one), *one.of_classes()) for one in datasets])
+    slope, rule = learn_line([HeldOutData.from_rows(scorer(one), *one.of_classes()) for one in datasets])
 
     # Log-odds by fits that never saw the rows: without their dataset, or without their fold where it is the only one.
     honest: list[tuple[LabeledRows, Floats]] = []
     if len(names) > 1:
         averages = [_average.fit_average(_average.in_order(rows.without(group))) for group in rows.present()]
         honest = [(one, average.log_odds(one.features)) for one, average in zip(datasets, averages, strict=True)]
-    elif _training.enough_for_folds(votes):
+    elif _training.has_rows_for_folds(votes):
         folds = _training.row_folds(votes, work.random_state)
         log_odds = np.empty(len(folds))
         for fold in np.unique(folds):
@@ -244,7 +244,7 @@ def fit_few(votes: VoteMatrix, groups: Texts, answer_map: AnswerMap | None, work
         honest = [(rows, log_odds)]
 
     # Their prior is estimated as that of a new dataset is.
-    points = [LeftOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in honest]
+    points = [HeldOutRows(slope * z, *one.of_classes(), distinct_patterns(one.votes)[1]) for one, z in honest]
     priors = rule.left_out([profile_of(one.log_odds, one.ones + one.zeros) for one in points])
     at_prior = [replace(one, log_odds=prior.line(one.log_odds)) for one, prior in zip(points, priors, strict=True)]
     blend, in_context = Blend((Part("average", scorer, slope=slope),)), context_weight(len(names))
@@ -270,16 +270,16 @@ def fit_few(votes: VoteMatrix, groups: Texts, answer_map: AnswerMap | None, work
 
 
 # This candidate is taken unless another is better by more than one standard error of the difference.
-FIRST = "average"
+DEFAULT_CANDIDATE = "average"
 
 
-def _naive_bayes(train: LabeledRows) -> Linear:
+def _fit_naive_bayes(train: LabeledRows) -> Linear:
     model = ensembles.BernoulliNB().fit(train.votes, train.labels, sample_weight=train.balanced())
     zeros, ones = model.vote_log_odds_
     return Linear(0.0, ones, zeros)
 
 
-def _logistic(train: LabeledRows) -> Linear:
+def _fit_logistic(train: LabeledRows) -> Linear:
     if train.evidence.shape[1]:
         coef, intercept = penalised_logistic(np.nan_to_num(train.evidence), train.labels, train.balanced(), C=1.0)
         return Linear.signed(intercept, coef)
@@ -287,46 +287,46 @@ def _logistic(train: LabeledRows) -> Linear:
     return Linear.signed(model.intercept_, model.coef_)
 
 
-CANDIDATES: dict[str, Callable[[LabeledRows], Linear]] = {
-    FIRST: _average.fit_average,
+CANDIDATE_FITS: dict[str, Callable[[LabeledRows], Linear]] = {
+    DEFAULT_CANDIDATE: _average.fit_average,
     "best-judge": _average.fit_best_judge,
-    "logistic-votes": _logistic,
+    "logistic-votes": _fit_logistic,
     "majority": _average.fit_majority,
-    "naive-bayes": _naive_bayes,
+    "naive-bayes": _fit_naive_bayes,
     "ridge-votes": _average.fit_ridge,
 }
 
 
 def _candidates(rows: LabeledRows) -> dict[str, Callable[[LabeledRows], Linear]]:
     """Return the candidates for rows; rates of answers are those of votes."""
-    return {name: fit for name, fit in CANDIDATES.items() if name != "naive-bayes" or not rows.evidence.shape[1]}
+    return {name: fit for name, fit in CANDIDATE_FITS.items() if name != "naive-bayes" or not rows.evidence.shape[1]}
 
 
 def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
     """Learn from the labeled rows of one dataset, a random sample of it, and draw up its model."""
-    from deep.model._share import PLAIN, POWERED, Share, estimate_share
+    from deep.model._share import LABEL_MEAN_METHOD, PREDICTION_POWERED_METHOD, Share, estimate_share
 
     answer_map = None if votes.answers is None else AnswerMap.fit(votes)
     labeled = votes.rows(votes.labels >= 0)
     (name,) = votes.dataset_names
     rows, every = LabeledRows.of(labeled, None, answer_map), LabeledRows.of(votes, None, answer_map)
     folds = _training.row_folds(labeled, work.random_state)
-    losses = {key: _losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
-    # The candidate is chosen on all folds; how good such a choice is, `_nested` tells on rows that it did not see.
-    best = _choose(losses, folds)
-    honest, spread = _nested(rows, folds)
+    losses = {key: _fold_losses(rows, folds, fit) for key, fit in _candidates(rows).items()}
+    # The candidate is chosen on all folds; `_nested_log_odds` tells on rows that it did not see how good a choice is.
+    best = _choose_fit(losses, folds)
+    honest, spread = _nested_log_odds(rows, folds)
 
     # Intervals of the share of the whole dataset know of documents.
     def share(p: Floats, method: str) -> Share:
         shares = estimate_share(p, votes.labels, documents=votes.document_ids)
         return next(share for share in shares if share.method == method)
 
-    plain = share(np.full(len(votes.labels), 0.5), PLAIN)
+    plain = share(np.full(len(votes.labels), 0.5), LABEL_MEAN_METHOD)
     shift = float(logit(plain.estimate))
     # Log-odds of rows that neither a fit nor the choice of it saw tell how steep P may be.
     few = FewLabels(learn_misfit([])).fit(expit(honest + shift), labeled.labels, documents=labeled.document_ids)
     intercept, slope = few.coef_.tolist()
-    part = Part(best, VoteSum(CANDIDATES[best](_average.in_order(rows))), intercept + (slope - 1) * shift, slope)
+    part = Part(best, VoteSum(CANDIDATE_FITS[best](_average.in_order(rows))), intercept + (slope - 1) * shift, slope)
     blend = Blend((part,))
     # The labels' own share is the prior, so log-odds at equal class weights move by it before the line is applied.
     corrected = intercept + slope * (honest + shift)
@@ -334,7 +334,7 @@ def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
     # P itself and its threshold stay at the mean of the labels, by which its slope was learned.
     p = expit(shift + blend.log_odds(blend.raw(every), np.zeros(1)))
     p[votes.labels >= 0] = expit(corrected)
-    powered = share(p, POWERED)
+    powered = share(p, PREDICTION_POWERED_METHOD)
     estimate, low, high = (min(max(one, P_MIN), 1 - P_MIN) for one in (powered.estimate, powered.low, powered.high))
     prior = PriorEstimate(estimate, low, high, None, shift)
     note = f"Scores are of rows that neither the fit nor the choice saw: five folds of {len(folds)} labeled rows."
@@ -343,7 +343,7 @@ def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
         FixedPrior(prior),
         Misfit(np.array([0.0, 1.0]), few.covariance_, int(few.n_effective_), slope * spread),
         mean_contexts(blend, [every]),
-        {name: LeftOut.from_rows(corrected, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
+        {name: HeldOutData.from_rows(corrected, (rows.labels == 1) * 1.0, (rows.labels == 0) * 1.0)},
         [shift],
         training_cells(labeled),
         {"ensembler": best, "log_loss": {key: float(np.mean(values)) for key, values in losses.items()}},
@@ -355,7 +355,7 @@ def fit_own_labels(votes: VoteMatrix, work: SharedWork) -> Model:
     )
 
 
-def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[LabeledRows], Linear]) -> Floats:
+def _fold_losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[LabeledRows], Linear]) -> Floats:
     """Return the log loss of each row by the fit that did not see its fold, moved to the share of the others."""
     loss = np.empty(len(folds))
     for fold in np.unique(folds):
@@ -368,17 +368,17 @@ def _losses(rows: LabeledRows, folds: npt.NDArray[np.intp], fit: Callable[[Label
     return loss
 
 
-def _choose(losses: Mapping[str, Floats], folds: npt.NDArray[np.intp]) -> str:
+def _choose_fit(losses: Mapping[str, Floats], folds: npt.NDArray[np.intp]) -> str:
     """Return the candidate of least loss, or the first where it is not better beyond a standard error."""
     best = min(losses, key=lambda name: float(losses[name].mean()))
-    gain = losses[FIRST] - losses[best]
+    gain = losses[DEFAULT_CANDIDATE] - losses[best]
     # One standard error, as in CART's rule (Breiman et al. 1984): among so few candidates the least loss is partly
     # luck.
     error = float(gain.std(ddof=1) / np.sqrt(len(folds)))
-    return best if gain.mean() > error else FIRST
+    return best if gain.mean() > error else DEFAULT_CANDIDATE
 
 
-def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, float]:
+def _nested_log_odds(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, float]:
     """Return log-odds of each row by what would have been chosen and fitted without its fold, and how far they vary.
 
     The jackknife over folds [1]_ tells how far the log-odds of a row vary from sample to sample, beyond what moves
@@ -393,8 +393,8 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
         test = folds == fold
         others = rows.rows(~test)
         inner = folds[~test]
-        best = _choose({key: _losses(others, inner, fit) for key, fit in _candidates(rows).items()}, inner)
-        log_odds = CANDIDATES[best](_average.in_order(others)).log_odds(rows.features)
+        best = _choose_fit({key: _fold_losses(others, inner, fit) for key, fit in _candidates(rows).items()}, inner)
+        log_odds = CANDIDATE_FITS[best](_average.in_order(others)).log_odds(rows.features)
         honest[test] = log_odds[test]
         by_fold.append(log_odds - log_odds.mean())
     # The jackknife's variance: (k - 1) times that between the k fits, which share all rows but a fold's.
@@ -402,14 +402,14 @@ def _nested(rows: LabeledRows, folds: npt.NDArray[np.intp]) -> tuple[Floats, flo
 
 
 # The calibrator's map is written down at these P for people to see.
-CURVE = np.linspace(0.0, 1.0, 51)
+CURVE_P = np.linspace(0.0, 1.0, 51)
 
-UNMOVED = "The paper's recipe estimates no prior: P stands as its calibrator gives it."
+NO_PRIOR_NOTE = "The paper's recipe estimates no prior: P stands as its calibrator gives it."
 
 
-def chain_model(
-    best: "Candidate",
-    fold_cells: KeptCells,
+def fit_chain_model(
+    best: "ChainCandidate",
+    fold_cells: FoldCells,
     recipe: str,
     work: SharedWork,
     notes: Sequence[str],
@@ -423,13 +423,13 @@ def chain_model(
     fitted, cells = fit_chain(spec, fold_cells.training()), fold_cells.by_dataset
     few = len(best.prompts) <= MAX_TABLE_VOTERS
     patterns = pattern_grid(len(best.prompts)) if few else cells.patterns
-    table = Table(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
+    table = PatternTable(fitted.predict(patterns), fitted.uncalibrated(patterns)) if few else None
     scorer = ChainScorer(spec, fold_cells, table)
     counts = cells.counts.astype(float).swapaxes(0, 1)
 
     # The log-odds of each dataset by a chain fitted without it; where datasets are few, by the one fitted on all.
     # Datasets of one fold leave the fit together, and so count as one here.
-    enough = fold_cells.n_units >= MIN_DATASETS
+    enough = fold_cells.n_units >= MIN_DATASETS_FOR_SPREAD
     log_odds: Iterable[Floats]
     if enough:
         by_unit = predict_left_out(spec, fold_cells, patterns, work.run)
@@ -437,13 +437,13 @@ def chain_model(
         log_odds = logit(left_out[:, fold_cells.units]).T
     else:
         log_odds = repeat(logit(scorer.predict(cells.patterns)))
-    points = [LeftOut(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
+    points = [HeldOutData(z, n[:, 1], n[:, 0]) for z, n in zip(log_odds, counts, strict=False)]
 
     # The prior of a new dataset, and of each training dataset from the others.
     priors: list[PriorEstimate] = []
     # The paper decides at a half and knows no prior, so its chains keep P as the calibrator gives it.
     if recipe == "paper":
-        even = PriorEstimate(0.5, 0.5, 0.5, UNMOVED)
+        even = PriorEstimate(0.5, 0.5, 0.5, NO_PRIOR_NOTE)
         rule: PriorRule = FixedPrior(even)
         priors = [even] * len(points) if enough else []
     else:
@@ -451,7 +451,7 @@ def chain_model(
         learned = rule = LearnedPrior().fit(profiles, [one.prior for one in points])
         priors = learned.left_out(profiles) if enough else []
     at_prior = [
-        LeftOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
+        HeldOutRows(prior.line(one.score), one.ones, one.zeros, np.arange(len(one.score)))
         for one, prior in zip(points, priors, strict=False)
     ]
 
@@ -464,20 +464,20 @@ def chain_model(
         {name: one.merged() for name, one in zip(cells.groups, at_prior, strict=False)},
         [prior.threshold for prior in priors],
         cells,
-        _parts_of(best, fitted),
+        _describe_chain(best, fitted),
         method="chain",
         provenance=work.provenance,
-        notes=[*notes, *([] if enough else [FEW_DATASETS.format(fold_cells.n_units)])],
+        notes=[*notes, *([] if enough else [FEW_DATASETS_NOTE.format(fold_cells.n_units)])],
     )
 
 
-FEW_DATASETS = (
+FEW_DATASETS_NOTE = (
     "{} training dataset(s) without common documents cannot show how a new one may differ: intervals are guesses "
-    f"below {MIN_DATASETS}."
+    f"below {MIN_DATASETS_FOR_SPREAD}."
 )
 
 
-def _parts_of(best: "Candidate", fitted: "Chain") -> dict[str, object]:
+def _describe_chain(best: "ChainCandidate", fitted: "Chain") -> dict[str, object]:
     """Return the parts of a chain, the scores by which they were chosen, and the map of its calibrator."""
     curve = None
     if fitted.calibrator is not None:
@@ -486,7 +486,7 @@ def _parts_of(best: "Candidate", fitted: "Chain") -> dict[str, object]:
             for name, value in vars(fitted.calibrator).items()
             if name.endswith("_") and isinstance(value, float | np.ndarray)
         }
-        curve = {"fitted": numbers, "from": CURVE.tolist(), "to": fitted.calibrator.transform(CURVE).tolist()}
+        curve = {"fitted": numbers, "from": CURVE_P.tolist(), "to": fitted.calibrator.transform(CURVE_P).tolist()}
     return {
         "ensembler": best.ensembler,
         "params": dict(best.params),
@@ -501,7 +501,7 @@ def _parts_of(best: "Candidate", fitted: "Chain") -> dict[str, object]:
     }
 
 
-SIZES: tuple[int | str, ...] = (3, 5, 9)
+DEFAULT_SUBSET_SIZES: tuple[int | str, ...] = (3, 5, 9)
 
 
 def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | None, work: SharedWork) -> Model:
@@ -515,14 +515,14 @@ def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | N
     ensemblers = _names(options.ensembler or ensembles.default_ensemblers(name), ensembles.ENSEMBLER_NAMES, "ensembler")
     folds = _training.inner_folds(votes, recipe, random_state=work.random_state)
     if groups is not None and folds.group_by == "dataset":
-        folds = InnerFolds(_training.grouped(factorize(groups)[1], _training.chain_limit(votes)), folds.group_by)
+        folds = InnerFolds(_training.assign_folds(factorize(groups)[1], _training.chain_limit(votes)), folds.group_by)
     training = _training.collapse_folds(votes, folds, options.weighting or recipe.weighting)
     searched = work.searched
     if searched is None:
         tasks = chain_tasks(
             training,
             recipe,
-            sizes=SIZES if options.sizes is None else options.sizes,
+            sizes=DEFAULT_SUBSET_SIZES if options.sizes is None else options.sizes,
             ensemblers=ensemblers,
             calibrators=calibrators,
             selector=options.selector or "auto",
@@ -532,14 +532,14 @@ def fit_chosen_chain(votes: VoteMatrix, options: ChainOptions, groups: Texts | N
     else:
         searched = [c for c in searched if c.ensembler in ensemblers and (c.calibrator or UNCALIBRATED) in calibrators]
     best = recommend(searched, recipe.criterion)
-    training_cells = KeptCells.of_voters(votes, folds, best.subset.columns, training.weighting)
+    training_cells = FoldCells.of_voters(votes, folds, best.subset.columns, training.weighting)
     in_groups = (
-        _training.grouped_note(len(votes.dataset_names), _training.chain_limit(votes))
+        _training.shared_folds_note(len(votes.dataset_names), _training.chain_limit(votes))
         if folds.group_by == "dataset"
         else None
     )
-    notes = [note for note in (in_groups, None if options.ensembler else ensembles.left_out_note()) if note]
-    return chain_model(best, training_cells, name, work, notes)
+    notes = [note for note in (in_groups, None if options.ensembler else ensembles.missing_libraries_note()) if note]
+    return fit_chain_model(best, training_cells, name, work, notes)
 
 
 def _names(names: Sequence[str], allowed: Iterable[str], param: str) -> tuple[str, ...]:

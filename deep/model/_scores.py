@@ -14,7 +14,7 @@ from deep._util.checks import Floats, Mask, check_kind
 from deep._util.odds import P_MIN, expit, logit
 from deep.exceptions import InputError
 from deep.model._correction import Correction
-from deep.model._misfit import LeftOut, Misfit
+from deep.model._misfit import HeldOutData, Misfit
 from deep.model._prior import PriorEstimate
 from deep.records import ABSTAIN
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 # wrong.
 SURE = 2 / 3
 
-TIE = 1e-9
+THRESHOLD_TOLERANCE = 1e-9
 """Log-odds this close to the threshold are at it: rounding must not decide."""
 
-LOWEST = float(np.nextafter(P_MIN, 1.0))
+LOWEST_THRESHOLD = float(np.nextafter(P_MIN, 1.0))
 """The lowest threshold: P that is held at `P_MIN` is below every threshold."""
 
-BY_LABELS = ("precision", "recall")
+LABEL_BASED_RULES = ("precision", "recall")
 
-FORMS = "accuracy, balanced, cost=FP:FN, precision=SHARE or recall=SHARE"
+RULE_FORMS = "accuracy, balanced, cost=FP:FN, precision=SHARE or recall=SHARE"
 
 # Resamples of the datasets and of their labels, for the interval of what a threshold keeps.
-N_DRAWS = 2000
+N_RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptShare:
     """The share of labels that a threshold keeps.
 
     Parameters
@@ -72,7 +72,7 @@ class DecisionRule:
         calling an inconsistent item consistent, and of the reverse. 'precision=SHARE', 'recall=SHARE': by labels.
     log_odds : float or None
         Of P, from which on an item is called consistent; None: those of the dataset's share of consistent items.
-    kept : Kept, optional
+    kept : KeptShare, optional
         Where labels gave the threshold.
 
     Examples
@@ -85,7 +85,7 @@ class DecisionRule:
 
     decide: str = "balanced"
     log_odds: float | None = None
-    kept: Kept | None = None
+    kept: KeptShare | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -96,7 +96,7 @@ class DecisionRule:
         InputError
             The text is no rule.
         """
-        check_kind(text, str, "decide", FORMS)
+        check_kind(text, str, "decide", RULE_FORMS)
         name, _, value = text.partition("=")
         try:
             if text == "balanced":
@@ -109,19 +109,19 @@ class DecisionRule:
                 # Calling it consistent costs FP (1 - P), the reverse FN P: they are equal at the odds FP / FN (Elkan
                 # 2001).
                 return cls(text, float(np.log(numbers[0] / numbers[1])))
-            if name in BY_LABELS and len(numbers) == 1 and 0 < numbers[0] < 1:
+            if name in LABEL_BASED_RULES and len(numbers) == 1 and 0 < numbers[0] < 1:
                 return cls(text)
         except ValueError:
             pass
         raise InputError(
-            f"`decide` must be {FORMS}, costs above 0 and shares between 0 and 1. Got {text!r}. "
+            f"`decide` must be {RULE_FORMS}, costs above 0 and shares between 0 and 1. Got {text!r}. "
             "For instance: cost=5:1, precision=0.95."
         )
 
     @property
     def by_labels(self) -> bool:
         """Return whether labels give the threshold."""
-        return self.decide.partition("=")[0] in BY_LABELS
+        return self.decide.partition("=")[0] in LABEL_BASED_RULES
 
     def threshold(self, share: float) -> float:
         """Return an item is called consistent from this P on, at a dataset's share of consistent items."""
@@ -131,10 +131,10 @@ class DecisionRule:
         """Return the same, where the log-odds of the balanced rule are known."""
         result = balanced if self.log_odds is None else self.log_odds
         # P is at the share itself where nothing tells items apart: then it is consistent only if most items are.
-        tie = TIE if self.log_odds is None and result < 0 else -TIE
-        return min(max(float(expit(result + tie)), LOWEST), 1 - P_MIN)
+        tie = THRESHOLD_TOLERANCE if self.log_odds is None and result < 0 else -THRESHOLD_TOLERANCE
+        return min(max(float(expit(result + tie)), LOWEST_THRESHOLD), 1 - P_MIN)
 
-    def learn(self, labeled: Mapping[str, LeftOut], of: str) -> Self:
+    def learn(self, labeled: Mapping[str, HeldOutData], of: str) -> Self:
         """Return the rule with the threshold that keeps the wanted share on labels.
 
         That of a precision is the lowest that keeps it, that of a recall the highest. Datasets weigh the same; the
@@ -142,7 +142,7 @@ class DecisionRule:
 
         Parameters
         ----------
-        labeled : mapping of str to LeftOut
+        labeled : mapping of str to HeldOutData
             By dataset, log-odds of P beside the number of labels of each kind.
         of : str
             Whose labels they are, in words.
@@ -159,8 +159,8 @@ class DecisionRule:
                 f"`decide` must be accuracy, balanced or cost=FP:FN for a model of no labeled datasets. "
                 f"Got {self.decide!r}. Give labels to `deep fit` or `deep adapt`, and this rule with them."
             )
-        z, shares = _curve(points, precision=name == "precision")
-        fits = np.flatnonzero(shares >= goal - TIE)
+        z, shares = _threshold_curve(points, precision=name == "precision")
+        fits = np.flatnonzero(shares >= goal - THRESHOLD_TOLERANCE)
         if not len(fits):
             raise InputError(
                 f"`decide` must be a share that some threshold keeps. Got {self.decide!r}, and at most "
@@ -169,17 +169,17 @@ class DecisionRule:
         # Thresholds come the highest first: the last that keeps a precision passes most items, the first that keeps a
         # recall fewest.
         at = fits[-1] if name == "precision" else fits[0]
-        hits, misses, weight = _counts(points, float(z[at]), precision=name == "precision")
-        low, high = _interval(hits, misses, weight)
+        hits, misses, weight = _kept_counts(points, float(z[at]), precision=name == "precision")
+        low, high = _kept_share_interval(hits, misses, weight)
         n = round(float(sum(one.ones.sum() + one.zeros.sum() for one in points)))
-        return replace(self, log_odds=float(z[at]), kept=Kept(float(shares[at]), low, high, n, of))
+        return replace(self, log_odds=float(z[at]), kept=KeptShare(float(shares[at]), low, high, n, of))
 
     def learn_on_target(self, p: Floats, labels: npt.ArrayLike, target: str) -> Self:
         """Return a rule by labels with the threshold that P of a dataset's labeled rows give; any other as it is."""
         if not self.by_labels:
             return self
         y, is_labeled = np.asarray(labels), np.asarray(labels) >= 0
-        own = LeftOut(logit(p)[is_labeled], (y[is_labeled] == 1).astype(float), (y[is_labeled] == 0).astype(float))
+        own = HeldOutData(logit(p)[is_labeled], (y[is_labeled] == 1).astype(float), (y[is_labeled] == 0).astype(float))
         return self.learn({target: own}, f"{target}, which corrected P")
 
     def sentence(self, threshold: float | None = None) -> str:
@@ -212,10 +212,10 @@ class DecisionRule:
         return asdict(self)
 
 
-BALANCED = DecisionRule()
+BALANCED_RULE = DecisionRule()
 
 
-def _curve(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
+def _threshold_curve(points: list[HeldOutData], *, precision: bool) -> tuple[Floats, Floats]:
     """Return each threshold, the highest first, with the precision or recall there."""
     z = np.concatenate([one.score for one in points])
     ones, zeros = (
@@ -229,7 +229,7 @@ def _curve(points: list[LeftOut], *, precision: bool) -> tuple[Floats, Floats]:
     return z[order][last], shares[last]
 
 
-def _counts(points: list[LeftOut], at: float, *, precision: bool) -> tuple[Floats, Floats, Floats]:
+def _kept_counts(points: list[HeldOutData], at: float, *, precision: bool) -> tuple[Floats, Floats, Floats]:
     """Return by dataset the labels that count as kept, those that do not, and what a label weighs."""
     positive = [one.score >= at for one in points]
     hits = np.array([one.ones[on].sum() for one, on in zip(points, positive, strict=True)])
@@ -239,10 +239,10 @@ def _counts(points: list[LeftOut], at: float, *, precision: bool) -> tuple[Float
     return hits, misses, np.array([1 / (one.ones.sum() + one.zeros.sum()) for one in points])
 
 
-def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, float]:
+def _kept_share_interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, float]:
     """Return the 90 % interval of a share of labels in datasets (Jeffreys), with these drawn again where several."""
     rng = np.random.default_rng(0)
-    rates = rng.beta(hits + 0.5, misses + 0.5, (N_DRAWS, len(hits)))
+    rates = rng.beta(hits + 0.5, misses + 0.5, (N_RESAMPLES, len(hits)))
     # Datasets are drawn as well as labels: the next dataset is none of these.
     resampled = rng.integers(len(hits), size=rates.shape)
     mass = ((hits + misses) * weight)[resampled]
@@ -252,12 +252,12 @@ def _interval(hits: Floats, misses: Floats, weight: Floats) -> tuple[float, floa
     return float(low), float(high)
 
 
-def is_sure(low: Floats, high: Floats, threshold: float) -> Mask:
+def sure_mask(low: Floats, high: Floats, threshold: float) -> Mask:
     """Return of which intervals a decision is sure.
 
     Examples
     --------
-    >>> is_sure(np.array([0.7, 0.6, 0.1, 0.1]), np.array([0.9, 0.9, 0.3, 0.4]), 0.5).tolist()
+    >>> sure_mask(np.array([0.7, 0.6, 0.1, 0.1]), np.array([0.9, 0.9, 0.3, 0.4]), 0.5).tolist()
     [True, False, True, False]
     """
     return np.asarray((low >= max(threshold, SURE)) | (high < min(threshold, 1 - SURE)))
@@ -293,7 +293,7 @@ class Scores:
     prior: PriorEstimate
     misfit: Misfit
     correction: Correction | None = None
-    rule: DecisionRule = BALANCED
+    rule: DecisionRule = BALANCED_RULE
     n_votes: npt.NDArray[np.integer] | None = None
     own: Floats | None = None
     context_weight: float = 0.0
@@ -331,7 +331,7 @@ class Scores:
     @property
     def sure(self) -> Mask:
         """Return of which rows the interval of P excludes the threshold, and leaves the decision `SURE` to be right."""
-        return is_sure(*self.bounds, self.threshold)
+        return sure_mask(*self.bounds, self.threshold)
 
     @property
     def voted(self) -> Mask:

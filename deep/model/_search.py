@@ -19,7 +19,7 @@ from deep.calibration import ALL_CALIBRATORS, NETCAL_CLASSES, Platt
 from deep.ensembles import ENSEMBLERS
 from deep.exceptions import InputError
 from deep.features import SELECTORS, distinct_patterns, installed_mrmr
-from deep.model._training import RECIPES, ChainSpec, Criterion, KeptCells, MapLike, Recipe, TrainingSet
+from deep.model._training import RECIPES, ChainSpec, Criterion, FoldCells, MapLike, Recipe, TrainingSet
 from deep.model.options import SELECTOR_NAMES, UNCALIBRATED
 
 ParamValues = Mapping[str, Sequence[object]]
@@ -136,7 +136,7 @@ def out_of_fold(
     name: str, training: TrainingSet, params: Mapping[str, object] | None = None, random_state: int = 0
 ) -> Floats:
     """Return P(consistent) of each pattern by the fit that left a fold out, shape (n_patterns, n_folds)."""
-    fits = _left_out_fits(name, params or {}, training, random_state)
+    fits = _fit_without_each_fold(name, params or {}, training, random_state)
     return np.column_stack([one.predict_proba(training.cells.patterns)[:, 1] for one in fits])
 
 
@@ -151,7 +151,7 @@ def _grid_scores(
     for values in product(*(grid[key] for key in names)):
         params = dict(zip(names, values, strict=True))
         if stages:
-            fits = _left_out_fits(name, params | {str(stage_param): max(stages)}, training, random_state)
+            fits = _fit_without_each_fold(name, params | {str(stage_param): max(stages)}, training, random_state)
             staged = [cast("StagedEnsembler", one).staged_predict_proba(patterns, stages) for one in fits]
             for stage, oof in zip(stages, np.stack(staged, axis=2), strict=True):
                 yield params | {str(stage_param): stage}, oof
@@ -159,7 +159,7 @@ def _grid_scores(
             yield params, out_of_fold(name, training, params, random_state)
 
 
-def _left_out_fits(
+def _fit_without_each_fold(
     name: str, params: Mapping[str, object], training: TrainingSet, random_state: int
 ) -> Iterator[BaseEnsembler]:
     """Yield the fit without each inner fold."""
@@ -168,7 +168,7 @@ def _left_out_fits(
 
 
 @dataclass(frozen=True)
-class Subset:
+class VoterSubset:
     """Some columns of a vote matrix and the selector that chose them ('all' where there was no choice)."""
 
     columns: tuple[int, ...]
@@ -177,7 +177,7 @@ class Subset:
 
 def choose_subsets(
     training: TrainingSet, sizes: Sequence[int], *, selector: str = "auto", criterion: Criterion = "balanced_accuracy"
-) -> list[Subset]:
+) -> list[VoterSubset]:
     """Choose one subset of the voters for each size.
 
     Parameters
@@ -210,16 +210,16 @@ def choose_subsets(
     # Rankings do not depend on how many are wanted: one.
     rankings = {name: np.argsort(SELECTORS[name](1).fit(*table).ranking_).tolist() for name in selectors}
 
-    def score(subset: Subset) -> float:
+    def score(subset: VoterSubset) -> float:
         some = training.select(subset.columns)
         return inner_score(out_of_fold("LogisticRegression", some), some, criterion, some.weights())
 
-    subsets: list[Subset] = []
+    subsets: list[VoterSubset] = []
     for size in sizes:
         if size >= n_voters:
-            subsets.append(Subset(tuple(range(n_voters)), "all"))
+            subsets.append(VoterSubset(tuple(range(n_voters)), "all"))
         else:
-            proposals = [Subset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
+            proposals = [VoterSubset(tuple(sorted(order[:size])), name) for name, order in rankings.items()]
             # Where both selectors propose the same voters, nothing is fitted to compare them.
             best = proposals[0]
             if len({one.columns for one in proposals}) > 1:
@@ -228,7 +228,7 @@ def choose_subsets(
     return subsets
 
 
-def calibrate(
+def calibrated_scores(
     result: GridResult,
     training: TrainingSet,
     scores: Floats,
@@ -317,7 +317,7 @@ def leave_pairs_out(name: str, params: Mapping[str, object], training: TrainingS
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class ChainCandidate:
     """One fitted chain and its P of the target's vote patterns.
 
     Parameters
@@ -326,7 +326,7 @@ class Candidate:
         A key of `ENSEMBLERS`.
     params : dict
         The winning value of each parameter of the grid, by name.
-    subset : Subset
+    subset : VoterSubset
         Which voters, and how they were chosen.
     prompts : tuple of str
         The names of the subset's voters.
@@ -341,7 +341,7 @@ class Candidate:
 
     ensembler: str
     params: dict[str, object]
-    subset: Subset
+    subset: VoterSubset
     prompts: tuple[str, ...]
     calibrator: str | None
     inner_log_loss: float
@@ -356,18 +356,18 @@ def task_seed(ensembler: str, columns: tuple[int, ...], recipe: str, random_stat
     return crc32(f"{random_state}|{recipe}|{ensembler}|{columns}".encode()) % 2**31
 
 
-def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
+def recommend(candidates: Sequence[ChainCandidate], by: str) -> ChainCandidate:
     """Return the candidate that does best on the training data alone.
 
     Parameters
     ----------
-    candidates : sequence of Candidate
+    candidates : sequence of ChainCandidate
         One or more; what they do on a target is not looked at.
     by : {'accuracy', 'balanced_accuracy', 'log_loss'}
         An inner score. Equals are decided by log loss, then by fewer voters, then by the order given.
     """
 
-    def worse(c: Candidate) -> tuple[float, float, int]:
+    def worse(c: ChainCandidate) -> tuple[float, float, int]:
         score = {"accuracy": -c.inner_accuracy, "balanced_accuracy": -c.inner_balanced_accuracy}.get(
             by, c.inner_log_loss
         )
@@ -378,7 +378,7 @@ def recommend(candidates: Sequence[Candidate], by: str) -> Candidate:
     return min(candidates, key=worse)
 
 
-ALL = "all"
+ALL_VOTERS = "all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +387,7 @@ class ChainAttempt:
 
     Parameters
     ----------
-    candidates : list of Candidate
+    candidates : list of ChainCandidate
         One for each of the calibrators, 'none' among them, that could be fitted.
     reason : str or None
         Why there are none, or why some are missing; None where all are there.
@@ -395,7 +395,7 @@ class ChainAttempt:
         Of processor time.
     """
 
-    candidates: list[Candidate]
+    candidates: list[ChainCandidate]
     reason: str | None = None
     seconds: float = 0.0
 
@@ -408,7 +408,7 @@ class ChainTask:
     ----------
     ensembler : str
         A key of `ENSEMBLERS`.
-    subset : Subset
+    subset : VoterSubset
         Which voters, and how they were chosen.
     training : TrainingSet
         Of all voters.
@@ -421,7 +421,7 @@ class ChainTask:
     """
 
     ensembler: str
-    subset: Subset
+    subset: VoterSubset
     training: TrainingSet
     recipe: Recipe
     calibrators: tuple[str, ...]
@@ -440,7 +440,7 @@ class ChainTask:
         reason = f"{self.ensembler} at size {size}: {' '.join(faults)}" if faults else None
         return ChainAttempt(candidates, reason, seconds=time.process_time() - started)
 
-    def _candidates(self, target: Votes, faults: list[str]) -> Iterator[Candidate]:
+    def _candidates(self, target: Votes, faults: list[str]) -> Iterator[ChainCandidate]:
         """Yield the ensembler's own probabilities first, where they are wanted, then those of each calibrator.
 
         `faults` takes a sentence on each calibrator that cannot be fitted. The target's labels are never seen here.
@@ -452,10 +452,10 @@ class ChainTask:
         patterns, row_pattern = distinct_patterns(np.ascontiguousarray(target[:, columns]))
         scores, weights = result.ensembler.predict_proba(patterns)[:, 1], subset.weights()
         names = [name for name in self.calibrators if name != UNCALIBRATED]
-        calibrated = calibrate(result, subset, scores, names, self.recipe, seed, faults)
+        calibrated = calibrated_scores(result, subset, scores, names, self.recipe, seed, faults)
         own = [(None, result.oof, np.clip(scores, P_MIN, 1 - P_MIN))] if UNCALIBRATED in self.calibrators else []
         for calibrator, inner, p in chain(own, calibrated):
-            yield Candidate(
+            yield ChainCandidate(
                 ensembler=self.ensembler,
                 params=result.params,
                 subset=self.subset,
@@ -477,10 +477,10 @@ def distinct_sizes(sizes: Sequence[int | str], n_voters: int) -> list[int]:
     [3, 5, 7]
     """
     check_kind(sizes, (list, tuple, range), "sizes", "a list of positive whole numbers or 'all'")
-    wrong = [size for size in sizes if size != ALL and (not isinstance(size, int) or size < 1)]
+    wrong = [size for size in sizes if size != ALL_VOTERS and (not isinstance(size, int) or size < 1)]
     if wrong or not sizes:
         raise InputError(f"`sizes` must hold positive whole numbers or 'all'. Got {wrong[0] if wrong else sizes!r}.")
-    return list(dict.fromkeys(n_voters if size == ALL else min(int(size), n_voters) for size in sizes))
+    return list(dict.fromkeys(n_voters if size == ALL_VOTERS else min(int(size), n_voters) for size in sizes))
 
 
 def chain_tasks(
@@ -528,7 +528,7 @@ def chain_tasks(
     ]
 
 
-def all_candidates(attempts: Iterable[ChainAttempt]) -> list[Candidate]:
+def all_candidates(attempts: Iterable[ChainAttempt]) -> list[ChainCandidate]:
     """Return the candidates of all attempts; raise with the reasons where there are none."""
     attempts = list(attempts)
     candidates = [candidate for attempt in attempts for candidate in attempt.candidates]
@@ -538,7 +538,7 @@ def all_candidates(attempts: Iterable[ChainAttempt]) -> list[Candidate]:
     return candidates
 
 
-def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> list[Candidate]:
+def search(tasks: Sequence[ChainTask], target: Votes, run: MapLike = map) -> list[ChainCandidate]:
     """Run the tasks, and return every candidate with P of the target's vote patterns.
 
     Parameters
@@ -589,11 +589,11 @@ def fit_chain(spec: ChainSpec, training: TrainingSet) -> Chain:
     return Chain(result.ensembler, fit_calibrator(spec.calibrator, *rows, on_probability=on_probability))
 
 
-def predict_left_out(spec: ChainSpec, cells: KeptCells, patterns: Votes, run: MapLike = map) -> Floats:
+def predict_left_out(spec: ChainSpec, cells: FoldCells, patterns: Votes, run: MapLike = map) -> Floats:
     """Return P of each pattern by the chain fitted without each unit of datasets, shape (n_patterns, n_units)."""
     step = partial(_predict_without, spec=spec, cells=cells, patterns=patterns)
     return np.column_stack(list(run(step, range(cells.n_units))))
 
 
-def _predict_without(unit: int, *, spec: ChainSpec, cells: KeptCells, patterns: Votes) -> Floats:
+def _predict_without(unit: int, *, spec: ChainSpec, cells: FoldCells, patterns: Votes) -> Floats:
     return fit_chain(spec, cells.training(without=unit)).predict(patterns)

@@ -11,8 +11,8 @@ from deep._util.checks import Floats, Mask, Positions
 from deep._util.odds import expit, logit
 from deep.exceptions import InputError
 from deep.model._correction import labeled_mask
-from deep.model._misfit import CORRELATION, LEVEL, Clusters, Misfit, laplace, newton_logistic, standardised
-from deep.model._prior import PriorEstimate, normalised
+from deep.model._misfit import CORRELATION, LEVEL, Clusters, Misfit, laplace, newton_logistic, standardised_errors
+from deep.model._prior import PriorEstimate, normalised_weights
 
 # How far apart intercepts of systems may lie, in variances of the misfit.
 # Each is tried, and the labels weigh them, at odds before of 1 : sqrt(scale). One scale alone is either too tight on a
@@ -26,7 +26,7 @@ ALONE = (4.0, 16.0, 64.0)
 
 # The variance over draws of labels knows nothing of a prior that is wrong. The part of it that labels leave untold is
 # added to this power: all of it without labels, next to none where they outweigh it.
-UNTOLD = 6
+UNEXPLAINED_VARIANCE_POWER = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +117,11 @@ def joint_shares(
     weights = _label_weights(rows, misfit, documents is not None)
     several = rows.n_systems > 1
     scales = (1.0,) if not is_labeled.any() else SCALES if several else ALONE
-    fits = [_fit(rows, weights, misfit, scale) for scale in scales]
+    fits = [_fit_at_scale(rows, weights, misfit, scale) for scale in scales]
     # Odds before of 1 : sqrt(scale) for several systems; for one each scale is as likely, since on datasets unlike
     # those of the training the tight ones fail (decision 11).
     evidence = np.array([fit.evidence for fit in fits]) - np.log(scales) / 2 * several
-    share = normalised(evidence)
+    share = normalised_weights(evidence)
     result = [fit.shares(rows) for fit in fits]
     mean = {name: np.tensordot(share, [getattr(one, name) for one in result], 1) for name in vars(result[0])}
     apart = np.array([one.estimate - mean["estimate"] for one in result])
@@ -156,7 +156,7 @@ class _SystemItems:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
+class _ScaleFit:
     """Intercepts and a slope at one scale."""
 
     coef: Floats
@@ -181,7 +181,7 @@ class _Fit:
             draws = sums @ sums.T
         across = np.linalg.inv(self.precision + self.information)
         reach = gradient @ across
-        untold = np.linalg.matrix_power(self.precision @ across, UNTOLD) @ self.precision
+        untold = np.linalg.matrix_power(self.precision @ across, UNEXPLAINED_VARIANCE_POWER) @ self.precision
         sampling = reach @ (self.information + untold) @ reach.T
         error = reach @ (self.information + self.precision / self.wider) @ reach.T
         return JointShares(estimate, error + draws, sampling + draws, rows.mean(q * (1 - q)), draws)
@@ -196,22 +196,22 @@ def _label_weights(rows: _SystemItems, misfit: Misfit, grouped: bool) -> Floats:
     clusters = Clusters.from_documents(pairs, len(pairs))
     if clusters.alone:
         return clusters.weights
-    coef = _fit(rows, clusters.weights, misfit, 1.0).coef
-    errors = standardised(rows.labels[is_labeled].astype(float), expit(rows.design(is_labeled) @ coef))
+    coef = _fit_at_scale(rows, clusters.weights, misfit, 1.0).coef
+    errors = standardised_errors(rows.labels[is_labeled].astype(float), expit(rows.design(is_labeled) @ coef))
     return clusters.shares(clusters.correlation(errors))
 
 
-def _fit(rows: _SystemItems, weights: Floats, misfit: Misfit, scale: float) -> _Fit:
+def _fit_at_scale(rows: _SystemItems, weights: Floats, misfit: Misfit, scale: float) -> _ScaleFit:
     """Fit the intercepts and the slope at one scale."""
     covariance = _prior_covariance(misfit, rows.n_systems, scale)
     centre = np.append(np.full(rows.n_systems, misfit.mean[0]), misfit.mean[1])
     precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     wider = scale if rows.n_systems == 1 else 1.0
     if not len(weights):
-        return _Fit(centre, precision, np.zeros_like(precision), 0.0, wider)
+        return _ScaleFit(centre, precision, np.zeros_like(precision), 0.0, wider)
     x, y = rows.design(rows.known), rows.labels[rows.known].astype(float)
     coef = newton_logistic(x, weights * y, weights * (1 - y), centre=centre, penalty=precision / weights.sum())
-    return _Fit(coef, precision, *laplace(x, y, weights, coef, centre, covariance), wider)
+    return _ScaleFit(coef, precision, *laplace(x, y, weights, coef, centre, covariance), wider)
 
 
 def _prior_covariance(misfit: Misfit, n: int, scale: float) -> Floats:
@@ -230,29 +230,29 @@ PSEUDO_LABELS = 10
 MIN_VARIANCE = 1e-12
 
 # This is added to each count of labels by class and decision, so that rates of 0 and 1 have a variance.
-HALF = 0.5
+HALF_COUNT = 0.5
 
 # Decisions that tell the classes apart less than this say nothing of how many there are.
 MIN_YOUDEN = 0.05
 
 # Shares that the Rogan-Gladen interval is looked for among.
-GRID = 10_001
+N_GRID_SHARES = 10_001
 
-SHARES_OF = ("system", "items")
+SHARE_TARGETS = ("system", "items")
 """Whose share it is: that of the system that wrote the items, on other items like them, or that of the items alone."""
 
-WEIGHTED = "model"
-CORRECTED = "corrected model"
-POWERED = "prediction-powered"
-PLAIN = "mean of the labels"
-DECIDED = "Rogan-Gladen"
+MODEL_METHOD = "model"
+CORRECTED_MODEL_METHOD = "corrected model"
+PREDICTION_POWERED_METHOD = "prediction-powered"
+LABEL_MEAN_METHOD = "mean of the labels"
+ROGAN_GLADEN_METHOD = "Rogan-Gladen"
 
 SHARE_METHODS = {
-    WEIGHTED: "the prior that the model estimates from the votes",
-    CORRECTED: "the mean of P once labels have corrected its intercept and slope",
-    POWERED: "the mean of P, moved by the mean error of P on the labels",
-    PLAIN: "the share among the labels, whatever the votes say",
-    DECIDED: "the share of items decided as consistent, at the error rates found on the labels",
+    MODEL_METHOD: "the prior that the model estimates from the votes",
+    CORRECTED_MODEL_METHOD: "the mean of P once labels have corrected its intercept and slope",
+    PREDICTION_POWERED_METHOD: "the mean of P, moved by the mean error of P on the labels",
+    LABEL_MEAN_METHOD: "the share among the labels, whatever the votes say",
+    ROGAN_GLADEN_METHOD: "the share of items decided as consistent, at the error rates found on the labels",
 }
 """Each way to estimate the share, and where its figure comes from."""
 
@@ -344,13 +344,13 @@ def estimate_share(
     mean of the labels: 0.68 (0.55 to 0.78)
     Rogan-Gladen: 0.74 (0.49 to 1.00)
     """
-    every, of_items = checks.check_probabilities(p, name="p"), checks.check_choice(of, SHARES_OF, "of") == "items"
+    every, of_items = checks.check_probabilities(p, name="p"), checks.check_choice(of, SHARE_TARGETS, "of") == "items"
     if (1 + checks.check_share(level, "level")) / 2 == 1:
         raise InputError(f"`level` must lie strictly between 0 and 1. Got {level!r}.")
     label_of = np.full(len(every), -1) if labels is None else np.asarray(labels)
     is_labeled = labeled_mask(label_of, len(every))
     clusters = Clusters.from_documents(documents, int(is_labeled.sum()), mask=is_labeled)
-    sample = _Sample(every, label_of[is_labeled].astype(float), is_labeled, clusters, _quantile(level))
+    sample = _LabeledSample(every, label_of[is_labeled].astype(float), is_labeled, clusters, _normal_quantile(level))
     if is_labeled.any():
         threshold = float(every.mean()) if prior is None else float(expit(prior.threshold))
         result = [_prediction_powered(sample), _label_mean(sample), _rogan_gladen(sample, every >= threshold)]
@@ -359,7 +359,7 @@ def estimate_share(
     else:
         raise InputError("`labels` must hold a label of 0 or 1, or `prior` be given. Got neither.")
     if not of_items:
-        result = [_of_system(share, sample, documents) for share in result]
+        result = [_widen_for_new_items(share, sample, documents) for share in result]
     if misfit is None or not is_labeled.any():
         return tuple(result)
     joint = joint_shares(every, label_of, misfit, documents=documents, of_items=of_items)
@@ -397,7 +397,7 @@ def power_tuning(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sample:
+class _LabeledSample:
     """Labeled items of a dataset, and P of all its items."""
 
     p: Floats
@@ -421,43 +421,43 @@ class _Sample:
         return 0.0 if self.clusters.alone else self.clusters.correlation((errors - errors.mean()) / scale)
 
 
-def _quantile(level: float) -> float:
+def _normal_quantile(level: float) -> float:
     return float(NormalDist().inv_cdf((1 + level) / 2))
 
 
 def _model_share(prior: PriorEstimate, quantile: float) -> Share:
     """Return the model's own share without labels, at another level than its own."""
-    centre, ratio = logit(prior.estimate), quantile / _quantile(LEVEL)
+    centre, ratio = logit(prior.estimate), quantile / _normal_quantile(LEVEL)
     # A bound of 0 or 1 is one at every level.
     low, high = (
         float(expit(centre + ratio * (logit(bound) - centre))) if 0 < bound < 1 else bound
         for bound in (prior.low, prior.high)
     )
-    return Share(WEIGHTED, prior.estimate, low, high)
+    return Share(MODEL_METHOD, prior.estimate, low, high)
 
 
-def _of_system(share: Share, sample: _Sample, documents: npt.ArrayLike | None) -> Share:
+def _widen_for_new_items(share: Share, sample: _LabeledSample, documents: npt.ArrayLike | None) -> Share:
     """Return a share whose interval knows that other documents would have given other items."""
     n = len(sample.p)
     every = Clusters.from_documents(documents, n)
     alone = not len(sample.labels) or sample.clusters.alone
     effect = 1.0 if every.alone else every.design_effect(CORRELATION if alone else sample.correlation(sample.labels))
-    inner = min(max(share.estimate, HALF / n), 1 - HALF / n)
+    inner = min(max(share.estimate, HALF_COUNT / n), 1 - HALF_COUNT / n)
     reach = sample.quantile * np.sqrt(effect * inner * (1 - inner) / n)
     down, up = np.hypot(share.estimate - share.low, reach), np.hypot(share.high - share.estimate, reach)
     return Share(share.method, share.estimate, max(share.estimate - down, 0.0), min(share.estimate + up, 1.0))
 
 
-def _label_mean(sample: _Sample) -> Share:
+def _label_mean(sample: _LabeledSample) -> Share:
     """Return the mean of the labels with Wilson's interval."""
     share, n = float(sample.labels.mean()), len(sample.labels)
     pull = sample.quantile**2 * sample.widened(sample.labels) / n
     centre = (share + pull / 2) / (1 + pull)
     reach = np.sqrt(pull * share * (1 - share) + pull**2 / 4) / (1 + pull)
-    return _share(PLAIN, share, centre, float(reach))
+    return _share_around(LABEL_MEAN_METHOD, share, centre, float(reach))
 
 
-def _prediction_powered(sample: _Sample) -> Share:
+def _prediction_powered(sample: _LabeledSample) -> Share:
     """Return the mean of P, moved by the mean error on the labels."""
     y, f, n, every = sample.labels, sample.p[sample.known], len(sample.labels), sample.p
     tuned = power_tuning(y, f, every[~sample.known])
@@ -469,46 +469,46 @@ def _prediction_powered(sample: _Sample) -> Share:
     # A label 1 and a label 0, their P half way to where P expects its like: labels that all agree leave an interval,
     # and a confident P that was never seen to err is not taken at its word.
     usual = every.mean()
-    p_of_1, p_of_0 = (usual + _mean(every, every)) / 2, (usual + _mean(every, 1 - every)) / 2
+    p_of_1, p_of_0 = (usual + _weighted_mean(every, every)) / 2, (usual + _weighted_mean(every, 1 - every)) / 2
     pseudo = np.array([1 - slope * p_of_1, -slope * p_of_0])
     weights = np.append(np.ones(n), np.full(2, sample.quantile**2 / 2 * widened))
     both = np.append(errors, pseudo)
     mean = float(np.average(both, weights=weights))
     variance = float(np.average((both - mean) ** 2, weights=weights))
     reach = sample.quantile * np.sqrt(variance * widened / weights.sum())
-    return _share(POWERED, float(estimate), float(slope * every.mean() + mean), float(reach))
+    return _share_around(PREDICTION_POWERED_METHOD, float(estimate), float(slope * every.mean() + mean), float(reach))
 
 
-def _mean(values: Floats, weights: Floats) -> float:
+def _weighted_mean(values: Floats, weights: Floats) -> float:
     """Return a weighted mean; the plain one where no value has weight."""
     return float(np.average(values, weights=weights)) if weights.sum() > 0 else float(values.mean())
 
 
-def _rogan_gladen(sample: _Sample, decisions: Mask) -> Share:
+def _rogan_gladen(sample: _LabeledSample, decisions: Mask) -> Share:
     """Return Rogan and Gladen's estimate by error rates found on the labels, with Fieller's interval."""
     y, positive = sample.labels, decisions[sample.known]
     rate, n1 = float(decisions.mean()), float(y.sum())
     n0 = len(y) - n1
-    hit = (float(y[positive].sum()) + HALF) / (n1 + 2 * HALF)
-    alarm = (float((1 - y[positive]).sum()) + HALF) / (n0 + 2 * HALF)
+    hit = (float(y[positive].sum()) + HALF_COUNT) / (n1 + 2 * HALF_COUNT)
+    alarm = (float((1 - y[positive]).sum()) + HALF_COUNT) / (n0 + 2 * HALF_COUNT)
     widened = sample.widened(y - positive)
-    variances = hit * (1 - hit) / (n1 + 2 * HALF) * widened, alarm * (1 - alarm) / (n0 + 2 * HALF) * widened
+    variances = hit * (1 - hit) / (n1 + 2 * HALF_COUNT) * widened, alarm * (1 - alarm) / (n0 + 2 * HALF_COUNT) * widened
     share = float(np.clip((rate - alarm) / (hit - alarm), 0, 1)) if hit - alarm > MIN_YOUDEN else float(y.mean())
-    shares = np.linspace(0, 1, GRID)
+    shares = np.linspace(0, 1, N_GRID_SHARES)
     gap = np.abs(rate - shares * hit - (1 - shares) * alarm)
     inside = shares[gap <= sample.quantile * np.sqrt(shares**2 * variances[0] + (1 - shares) ** 2 * variances[1])]
     low, high = (inside.min(), inside.max()) if len(inside) else (share, share)
-    return Share(DECIDED, share, min(float(low), share), max(float(high), share))
+    return Share(ROGAN_GLADEN_METHOD, share, min(float(low), share), max(float(high), share))
 
 
 def _corrected_model(estimate: float, variance: float, quantile: float) -> Share:
     """Return the corrected model's share, whose bounds on the scale of log-odds stay within 0 and 1."""
     reach = quantile * np.sqrt(variance) / max(estimate * (1 - estimate), MIN_VARIANCE)
     low, high = (float(expit(logit(estimate) + side * reach)) for side in (-1, 1))
-    return Share(CORRECTED, estimate, min(low, estimate), max(high, estimate))
+    return Share(CORRECTED_MODEL_METHOD, estimate, min(low, estimate), max(high, estimate))
 
 
-def _share(method: str, estimate: float, centre: float, reach: float) -> Share:
+def _share_around(method: str, estimate: float, centre: float, reach: float) -> Share:
     """Return an estimate whose interval is about another centre."""
     low, high = min(centre - reach, estimate), max(centre + reach, estimate)
     return Share(method, *(min(max(value, 0.0), 1.0) for value in (estimate, low, high)))

@@ -21,7 +21,7 @@ from deep.datasets import VOTE_COLUMNS, Paths, VotesGiven, as_votes, is_paths, r
 from deep.exceptions import InputError
 from deep.features import Rows, distinct_rows
 from deep.judges import parse_voter
-from deep.model._training import ChainSpec, KeptCells
+from deep.model._training import ChainSpec, FoldCells
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ MAX_TABLE_VOTERS = 10
 """Up to here the whole table is kept: 3**10 is 59,049 probabilities."""
 
 # Rows coded together: their codes stay in the processor's cache between two columns.
-ROWS_AT_ONCE = 1 << 14
+ROWS_PER_BATCH = 1 << 14
 
-_SYMBOLS = "-01"
+_VOTE_SYMBOLS = "-01"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PatternTable:
     """P(consistent) for every pattern of k votes.
 
     Parameters
@@ -99,12 +99,12 @@ def pattern_codes(votes: npt.ArrayLike) -> npt.NDArray[np.int32]:
         matrix = check_votes(votes, name="votes")
     offset = (3 ** matrix.shape[1] - 1) // 2
     codes = np.zeros(len(matrix), dtype=np.int32)
-    for start in range(0, len(matrix), ROWS_AT_ONCE):
-        block = matrix[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(matrix), ROWS_PER_BATCH):
+        block = matrix[start : start + ROWS_PER_BATCH]
         # One comparison tells: -1, 0, 1 are 0, 1, 2 after adding 1, and all else wraps round to more.
         if ((block.view(np.uint8) + np.uint8(1)) > 2).any():
             check_votes(matrix, name="votes")
-        code = codes[start : start + ROWS_AT_ONCE]
+        code = codes[start : start + ROWS_PER_BATCH]
         for column in block.T:
             code *= 3
             code += column
@@ -120,15 +120,15 @@ def pattern_text(patterns: Votes) -> list[str]:
     >>> pattern_text(np.array([[1, 0, -1]], dtype=np.int8))
     ['10-']
     """
-    return ["".join(_SYMBOLS[vote + 1] for vote in row) for row in patterns.tolist()]
+    return ["".join(_VOTE_SYMBOLS[vote + 1] for vote in row) for row in patterns.tolist()]
 
 
 def patterns_from_text(texts: list[str], n_voters: int) -> Votes:
     """Return patterns from their texts, shape (n_patterns, n_voters)."""
-    wrong = next((text for text in texts if len(text) != n_voters or set(text) - set(_SYMBOLS)), None)
+    wrong = next((text for text in texts if len(text) != n_voters or set(text) - set(_VOTE_SYMBOLS)), None)
     if wrong is not None:
         raise InputError(f"`patterns` must have {n_voters} characters of - 0 1 each. Got {wrong!r}.")
-    rows = [[_SYMBOLS.index(symbol) - 1 for symbol in text] for text in texts]
+    rows = [[_VOTE_SYMBOLS.index(symbol) - 1 for symbol in text] for text in texts]
     return np.array(rows, dtype=np.int8).reshape(len(texts), n_voters)
 
 
@@ -140,15 +140,15 @@ class ChainScorer:
     ----------
     spec : ChainSpec
         Ensembler, parameters, calibrator, recipe and seed.
-    cells : KeptCells
+    cells : FoldCells
         The training cells of the chain's voters.
-    table : Table or None
+    table : PatternTable or None
         All patterns; None above 10 voters.
     """
 
     spec: ChainSpec
-    cells: KeptCells
-    table: Table | None
+    cells: FoldCells
+    table: PatternTable | None
 
     def __call__(self, rows: Rows) -> Floats:
         """Return log-odds of calibrated P, shape (n_examples,)."""
@@ -328,7 +328,7 @@ def check_width(voters: Sequence[Voter], answers: npt.ArrayLike) -> None:
 def check_answers(voters: Sequence[Voter], scales: Scales, answers: npt.ArrayLike) -> AnyVotes:
     """Return rows of votes, or with scales of places on them, of these voters."""
     check_width(voters, answers)
-    return check_places(answers) if scales else check_votes(answers, name="votes")
+    return check_scale_places(answers) if scales else check_votes(answers, name="votes")
 
 
 def row_in_order(
@@ -351,7 +351,7 @@ def row_in_order(
     return np.asarray(select_columns(voters, row, scales)[0])
 
 
-def with_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, scores: npt.ArrayLike) -> VoteMatrix:
+def join_scores(voters: Sequence[Voter], scales: Scales, votes: VotesLike, scores: npt.ArrayLike) -> VoteMatrix:
     """Return votes in which the scores of the judges stand that do not vote, a column each."""
     if not scales:
         raise InputError("`scores` must not be given with a model of votes. Got some.")
@@ -377,11 +377,11 @@ def select_columns(
     votes = votes_of_voters(voters, votes, scales)
     if not isinstance(votes, VoteMatrix):
         if scales:
-            return check_places(votes)
+            return check_scale_places(votes)
         return votes if isinstance(votes, np.ndarray) else check_votes(votes, name="votes")
     columns = match_columns(voters, votes.voter_names, allow_mismatch=allow_mismatch, allow_missing=allow_missing)
     if not scales:
-        return in_order(votes.votes, columns)
+        return reorder_columns(votes.votes, columns)
     result = np.full((len(votes.votes), len(columns)), np.nan)
     for place, column in enumerate(columns):
         if column is not None:
@@ -389,7 +389,7 @@ def select_columns(
     return result
 
 
-def check_places(answers: npt.ArrayLike) -> Floats:
+def check_scale_places(answers: npt.ArrayLike) -> Floats:
     """Return an array of places on scales."""
     result = as_floats(answers, "votes")
     with np.errstate(invalid="ignore"):
@@ -403,7 +403,7 @@ def check_places(answers: npt.ArrayLike) -> Floats:
     return result
 
 
-def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
+def reorder_columns(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     """Return these columns of votes, of no votes where one is None."""
     # The usual case needs no copy, which for ten million rows would take as long as scoring them.
     if list(columns) == list(range(votes.shape[1])):
@@ -415,7 +415,7 @@ def in_order(votes: AnyVotes, columns: Sequence[int | None]) -> AnyVotes:
     return result
 
 
-TRAINING_ROWS = "training_rows"
+TRAINING_ROWS_KEY = "training_rows"
 """Key of the fingerprints of the training rows by dataset, in the provenance of a model; older files have none."""
 
 

@@ -112,19 +112,19 @@ STACK_FOLDS = FoldLimit(50, 20)
 # The search for a chain leaves them out so: its fits grow with the square of the folds.
 CHAIN_FOLDS = FoldLimit(12, N_FOLDS)
 
-# The search leaves them out so where `many_patterns`, since each fit takes long.
-COSTLY_FOLDS = FoldLimit(N_FOLDS, N_FOLDS)
+# The search leaves them out so where `has_many_patterns`, since each fit takes long.
+COSTLY_CHAIN_FOLDS = FoldLimit(N_FOLDS, N_FOLDS)
 
 # Patterns of nine voters' votes above which a fit takes long: more than votes without abstentions can give.
 MANY_PATTERNS = 1000
 
 
-def grouped(codes: npt.NDArray[np.intp], limit: FoldLimit = STACK_FOLDS) -> npt.NDArray[np.intp]:
+def assign_folds(codes: npt.NDArray[np.intp], limit: FoldLimit = STACK_FOLDS) -> npt.NDArray[np.intp]:
     """Return the folds of datasets numbered from 0: their own, or shared ones where they are too many."""
     return codes % limit.folds if codes.max() >= limit.above else codes
 
 
-def many_patterns(votes: VoteMatrix) -> bool:
+def has_many_patterns(votes: VoteMatrix) -> bool:
     """Return whether nine voters, spread over the columns, give so many patterns that a fit on them takes long."""
     n_voters = votes.shape[1]
     columns = np.linspace(0, n_voters - 1, min(n_voters, 9)).astype(int)
@@ -133,10 +133,10 @@ def many_patterns(votes: VoteMatrix) -> bool:
 
 def chain_limit(votes: VoteMatrix) -> FoldLimit:
     """Return when training datasets share the inner folds of the search for a chain."""
-    return COSTLY_FOLDS if many_patterns(votes) else CHAIN_FOLDS
+    return COSTLY_CHAIN_FOLDS if has_many_patterns(votes) else CHAIN_FOLDS
 
 
-def grouped_note(n_datasets: int, limit: FoldLimit = STACK_FOLDS, *, start: str = "The") -> str | None:
+def shared_folds_note(n_datasets: int, limit: FoldLimit = STACK_FOLDS, *, start: str = "The") -> str | None:
     """Return the sentence that says that training datasets shared a fold, or None where none did."""
     if n_datasets <= limit.above:
         return None
@@ -261,7 +261,7 @@ def inner_folds(
     # Documents that tie all datasets together leave one fold, and nothing to test on: then each is its own.
     if fold_of.max() == 0:
         fold_of = np.arange(len(datasets))
-    return InnerFolds(grouped(fold_of, limit or chain_limit(votes))[factorize(votes.datasets)[1]], "dataset")
+    return InnerFolds(assign_folds(fold_of, limit or chain_limit(votes))[factorize(votes.datasets)[1]], "dataset")
 
 
 def collapse_folds(votes: VoteMatrix, folds: InnerFolds, weighting: Weighting) -> TrainingSet:
@@ -291,7 +291,7 @@ def training_set(
         Its `inner_folds` are the training datasets or five folds of the pooled rows; one training dataset
         is always cut into five. Rows of one document share a fold: datasets with common documents are left
         out together, unless that would leave a single fold. More than 12 folds are merged to five, and more than
-        five where :func:`many_patterns`.
+        five where :func:`has_many_patterns`.
     weighting : {'dataset', 'dataset-class', 'uniform'}, optional
         Default: the recipe's.
     by_family : bool, default=False
@@ -309,7 +309,7 @@ def training_set(
 
 
 @dataclass(frozen=True, eq=False)
-class KeptCells:
+class FoldCells:
     """Cells by training dataset and inner fold.
 
     Parameters
@@ -393,7 +393,7 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
 
     There are five, or as many as the rarer class has rows, or documents.
     """
-    n_folds = min(N_FOLDS, _rarer(votes))
+    n_folds = min(N_FOLDS, _rarer_class_size(votes))
     if n_folds < 2:
         of = "rows" if votes.document_ids is None else "rows of two documents"
         raise InputError(
@@ -414,12 +414,12 @@ def row_folds(votes: VoteMatrix, random_state: int) -> npt.NDArray[np.intp]:
     return folds
 
 
-def enough_for_folds(votes: VoteMatrix) -> bool:
+def has_rows_for_folds(votes: VoteMatrix) -> bool:
     """Return whether each class has rows, of documents, enough for each of five folds."""
-    return _rarer(votes) >= N_FOLDS
+    return _rarer_class_size(votes) >= N_FOLDS
 
 
-def _rarer(votes: VoteMatrix) -> int:
+def _rarer_class_size(votes: VoteMatrix) -> int:
     """Return how many rows, or documents, the rarer class has."""
     ids = np.arange(len(votes.labels)) if votes.document_ids is None else votes.document_ids.astype(str)
     return min(len(np.unique(ids[votes.labels == label])) for label in (0, 1))

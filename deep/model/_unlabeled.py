@@ -13,7 +13,7 @@ from deep._util.checks import AnyVotes, Floats, Mask, Positions, RandomState, We
 from deep._util.odds import expit, logit
 from deep.features import Linear
 from deep.model import _consensus
-from deep.model._consensus import MIN_JUDGES, SPARSE, Judges, Panel, Rates
+from deep.model._consensus import MAX_SPARSE_COVERAGE, MIN_JUDGES, ErrorRates, JudgeClusters, Panel
 from deep.model._prior import PriorEstimate
 
 # Correlation of two judges' errors that is assumed of sparse and of dense panels, since votes alone cannot show an
@@ -25,43 +25,43 @@ ERROR_CORRELATION = (0.4, 0.47)
 # People and rules that meet on an item by chance, or where a rule applies, have not been found to be right more often
 # than 2.5 says. LLM judges read every item, and what misleads one misleads the next: agreement beyond 1.6 was their own
 # on seven of eight panels. docs/decisions/0044 has the figures, and the panel on which it was the label.
-LARGEST = (2.5, 1.6)
+MAX_EFFECTIVE_JUDGES = (2.5, 1.6)
 
-# The share of items that an average judge votes on, from which on a panel is dense. Below `SPARSE` it is sparse, and
-# between the two assumptions pass from the one to the other in a straight line.
-DENSE = 0.9
+# The share of items that an average judge votes on, from which on a panel is dense. Below `MAX_SPARSE_COVERAGE` it is
+# sparse, and between the two assumptions pass from the one to the other in a straight line.
+MIN_DENSE_COVERAGE = 0.9
 
 # Random halves of the judges that are compared.
-SPLITS = 50
+N_SPLITS = 50
 
 # Overlap from which on two judges are named as voting alike, and kept in the same half.
-ALIKE = 0.75
+MIN_COPY_OVERLAP = 0.75
 
 # Variances of the intercept and of the slope by which log-odds may be off on a dataset without labels.
-MISFIT = (1.0, 0.15)
+MISFIT_VARIANCES = (1.0, 0.15)
 
 # The 95 % quantile of the normal distribution: intervals have level 0.9.
-QUANTILE = 1.6448536269514722
+Z_90 = 1.6448536269514722
 
 # A judge whose rates of votes for 1 in the two classes differ by less hardly tells them apart.
-CARELESS = 0.3
+MAX_CARELESS_RATE_GAP = 0.3
 
 # Shares of votes cast by such judges, and of items decided against the majority, from which on both are warned of.
-MANY_CARELESS, MANY_AGAINST = 0.3, 0.03
+MAX_CARELESS_VOTE_SHARE, MAX_SHARE_AGAINST_MAJORITY = 0.3, 0.03
 
 # Names in a warning.
-SHOWN = 6
+N_NAMES_SHOWN = 6
 
 MIN_ITEMS = 30
 # Fewer items, or votes an item, are warned of.
 MIN_VOTES = 3
 
 # An aggregator of this weight has all of it.
-CLEAR = 0.9
+MIN_DECISIVE_WEIGHT = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Unlabeled:
+class UnlabeledFit:
     """A sum over votes and a prior, learned without any label.
 
     Parameters
@@ -90,7 +90,7 @@ def fit_unlabeled(
     groups: npt.ArrayLike | None = None,
     random_state: RandomState = 0,
     are_shares: bool = False,
-) -> Unlabeled:
+) -> UnlabeledFit:
     """Learn how to weigh judges from their votes alone.
 
     Two aggregators are averaged: the majority, and Dawid-Skene (each judge's rates of either error, by a few rounds
@@ -160,24 +160,24 @@ def fit_unlabeled(
     has_vote = (weights > 0) & (matrix >= 0).any(axis=1)
     checks.check_some_votes(matrix[has_vote])
     matrix, weights = matrix[has_vote], weights[has_vote]
-    judges = Judges.of(matrix, weights)
-    alike = _consensus.overlap(judges.panel)
-    panel = _consensus.count_copies(judges.panel, alike)
+    judges = JudgeClusters.of(matrix, weights)
+    alike = _consensus.pairwise_overlap(judges.panel)
+    panel = _consensus.count_copies_as_one(judges.panel, alike)
     # Judges who vote alike are kept in the same half.
-    blocks = np.asarray(connected_components(alike > ALIKE, directed=False)[1])
+    blocks = np.asarray(connected_components(alike > MIN_COPY_OVERLAP, directed=False)[1])
     trust = _compare_halves(panel, blocks, np.random.default_rng(random_state))
     rates = _consensus.dawid_skene(panel)
-    mixed = judges.expand(_average(panel, rates, trust.weight))
+    mixed = judges.expand(_average_log_odds(panel, rates, trust.weight))
     evidence = np.where(matrix < 0, np.nan, 2 * matrix - 1) if are_shares else matrix
-    prior = _prior(mixed.log_odds(evidence), weights, None if documents is None else documents[has_vote])
+    prior = _estimate_prior(mixed.log_odds(evidence), weights, None if documents is None else documents[has_vote])
     linear = Linear(mixed.intercept - float(logit(prior.estimate)), mixed.ones, mixed.zeros)
-    doubts = [*trust.warnings(), *(_careless(panel, rates) if trust.weight > 0.5 else ())]
-    warnings = [*_few(judges.panel), *_copies(judges, panel, blocks, names), *doubts]
-    return Unlabeled(linear, prior, trust.method, tuple(warnings))
+    doubts = [*trust.warnings(), *(_careless_judge_warnings(panel, rates) if trust.weight > 0.5 else ())]
+    warnings = [*_few_votes_warnings(judges.panel), *_copy_warnings(judges, panel, blocks, names), *doubts]
+    return UnlabeledFit(linear, prior, trust.method, tuple(warnings))
 
 
 @dataclass(frozen=True)
-class _Trust:
+class _DawidSkeneTrust:
     """How far Dawid-Skene is believed.
 
     Parameters
@@ -207,22 +207,22 @@ class _Trust:
 
 # Coverage below which the votes of half a panel are multiplied without the empty cells: of 762 judges of whom an item
 # has 15 that takes a twentieth of the time.
-THIN = 0.1
+MAX_COVERAGE_FOR_SPARSE = 0.1
 
 
-def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -> _Trust:
+def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -> _DawidSkeneTrust:
     """Weigh Dawid-Skene by how far random halves of the judges agree more by it than by majority."""
     n = int(blocks.max()) + 1
     if len(blocks) < MIN_JUDGES:
-        return _Trust(0.0)
+        return _DawidSkeneTrust(0.0)
     if n < 4:
-        return _Trust(0.5)
+        return _DawidSkeneTrust(0.5)
     # Blocks and not judges are drawn: copies in both halves would agree whatever the label is.
-    halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(SPLITS)]
-    if _consensus.coverage(panel) < THIN:
+    halves = [np.isin(blocks, rng.permutation(n)[: n // 2]) for _ in range(N_SPLITS)]
+    if _consensus.mean_coverage(panel) < MAX_COVERAGE_FOR_SPARSE:
         panel = panel.thinned()
     # At 1 Fisher's transform is infinite, and one pair of equal halves would decide alone.
-    result = np.clip([_correlations(panel, half) for half in halves], -0.99, 0.99)
+    result = np.clip([_correlations_of_halves(panel, half) for half in halves], -0.99, 0.99)
     gains = np.arctanh(result[:, 0]) - np.arctanh(result[:, 1])
     # The second term is the standard error of Fisher's transform: few items make any difference unsure.
     spread = np.hypot(gains.std(), 1 / np.sqrt(panel.weights.sum()))
@@ -230,11 +230,11 @@ def _compare_halves(panel: Panel, blocks: Positions, rng: np.random.Generator) -
     # Where it has lost its way, halves may go astray so differently that the spread alone would excuse it.
     excused = np.clip(by_dawid_skene / max(by_majority, 1e-9), 0.0, 1.0)
     weight = float(ndtr(2 * gains.mean() / spread) * excused)
-    weight = float(np.round(weight)) if max(weight, 1 - weight) >= CLEAR else weight
-    return _Trust(weight, by_dawid_skene, by_majority)
+    weight = float(np.round(weight)) if max(weight, 1 - weight) >= MIN_DECISIVE_WEIGHT else weight
+    return _DawidSkeneTrust(weight, by_dawid_skene, by_majority)
 
 
-def _correlations(panel: Panel, half: Mask) -> tuple[float, float]:
+def _correlations_of_halves(panel: Panel, half: Mask) -> tuple[float, float]:
     """Return the correlation of two halves of the judges by Dawid-Skene and by majority."""
     sides = [panel.judges(half), panel.judges(~half)]
     both = (sides[0].cast.sum(axis=1) > 0) & (sides[1].cast.sum(axis=1) > 0)
@@ -243,24 +243,24 @@ def _correlations(panel: Panel, half: Mask) -> tuple[float, float]:
     sides = [side.rows(both) for side in sides]
     fitted = [side.sum(_consensus.dawid_skene(side).linear(side.shares)) for side in sides]
     weights = sides[0].weights
-    return _correlation(fitted[0], fitted[1], weights), _correlation(sides[0].margin, sides[1].margin, weights)
+    return _pearson(fitted[0], fitted[1], weights), _pearson(sides[0].margin, sides[1].margin, weights)
 
 
-def _correlation(first: Floats, second: Floats, weights: Floats) -> float:
+def _pearson(first: Floats, second: Floats, weights: Floats) -> float:
     first, second = first - np.average(first, weights=weights), second - np.average(second, weights=weights)
     scale = np.sqrt((weights @ first**2) * (weights @ second**2))
     return float(weights @ (first * second) / scale) if scale > 0 else 0.0
 
 
-def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
+def _average_log_odds(panel: Panel, rates: ErrorRates, weight: float) -> Linear:
     """Return the average of majority and Dawid-Skene on a common scale, divided by the design effect."""
-    members = (rates.linear(panel.shares), _consensus.majority(panel))
+    members = (rates.linear(panel.shares), _consensus.majority_log_odds(panel))
     shares = (weight, 1 - weight)
     # Log-odds that are small say that nothing was found, and are not blown up.
     sizes = [max(float(np.sqrt(panel.mean(panel.sum(member) ** 2))), 1.0) for member in members]
     n_votes = max(panel.mean(panel.cast @ panel.shares), 1.0)
-    density = (_consensus.coverage(panel) - SPARSE) / (DENSE - SPARSE)
-    correlation, largest = (np.interp(density, (0, 1), ends) for ends in (ERROR_CORRELATION, LARGEST))
+    density = (_consensus.mean_coverage(panel) - MAX_SPARSE_COVERAGE) / (MIN_DENSE_COVERAGE - MAX_SPARSE_COVERAGE)
+    correlation, largest = (np.interp(density, (0, 1), ends) for ends in (ERROR_CORRELATION, MAX_EFFECTIVE_JUDGES))
     # Kish's design effect: n votes whose errors correlate by r are worth n / (1 + (n - 1) r).
     scale = min(np.dot(shares, sizes) / (1 + (n_votes - 1) * correlation), largest)
     factors = [scale * share / size for share, size in zip(shares, sizes, strict=True)]
@@ -271,26 +271,26 @@ def _average(panel: Panel, rates: Rates, weight: float) -> Linear:
     return Linear(*parts)
 
 
-def _prior(log_odds: Floats, weights: Floats, documents: Positions | None) -> PriorEstimate:
+def _estimate_prior(log_odds: Floats, weights: Floats, documents: Positions | None) -> PriorEstimate:
     """Return the mean P, with an interval for which rows were drawn and for log-odds that are off."""
     p = expit(log_odds)
     mean = float(np.average(p, weights=weights))
     # Without documents a weight counts rows; with them, rows of one document add up.
     squares = weights * (p - mean) ** 2 if documents is None else checks.bincount(documents, weights * (p - mean)) ** 2
-    sampling = QUANTILE * np.sqrt(squares.sum()) / weights.sum()
-    reach = QUANTILE * np.sqrt(MISFIT[0] + MISFIT[1] * log_odds**2)
+    sampling = Z_90 * np.sqrt(squares.sum()) / weights.sum()
+    reach = Z_90 * np.sqrt(MISFIT_VARIANCES[0] + MISFIT_VARIANCES[1] * log_odds**2)
     low, high = (np.average(expit(log_odds + sign * reach), weights=weights) for sign in (-1, 1))
     low, high = mean - np.hypot(mean - low, sampling), mean + np.hypot(high - mean, sampling)
     return PriorEstimate(mean, max(float(low), 0.0), min(float(high), 1.0))
 
 
-def _careless(panel: Panel, rates: Rates) -> Iterator[str]:
+def _careless_judge_warnings(panel: Panel, rates: ErrorRates) -> Iterator[str]:
     """Warn where few judges are followed against most votes, which is wrong if those few share an error."""
-    careless = rates.hit - rates.alarm < CARELESS
+    careless = rates.hit - rates.alarm < MAX_CARELESS_RATE_GAP
     cast = panel.weights @ panel.cast
     by_careless = float(cast[careless].sum() / cast.sum())
     against = panel.mean(((panel.sum(rates.linear(panel.shares)) >= 0) != (panel.margin >= 0)) & (panel.margin != 0))
-    if by_careless >= MANY_CARELESS and against >= MANY_AGAINST:
+    if by_careless >= MAX_CARELESS_VOTE_SHARE and against >= MAX_SHARE_AGAINST_MAJORITY:
         yield (
             f"Weak judges cast {100 * by_careless:.0f} % of the votes, so the others overrule the majority on "
             f"{100 * against:.0f} % of the items. If those share an error, the majority is right: label some of "
@@ -298,7 +298,7 @@ def _careless(panel: Panel, rates: Rates) -> Iterator[str]:
         )
 
 
-def _few(panel: Panel) -> Iterator[str]:
+def _few_votes_warnings(panel: Panel) -> Iterator[str]:
     n_items, n_judges = panel.weights.sum(), panel.cast.shape[1]
     n_votes = panel.mean(panel.cast.sum(axis=1))
     if n_items < MIN_ITEMS:
@@ -312,22 +312,22 @@ def _few(panel: Panel) -> Iterator[str]:
         yield f"An item has {n_votes:.1f} votes on average, too few to check one judge by another."
 
 
-def _copies(judges: Judges, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
+def _copy_warnings(judges: JudgeClusters, panel: Panel, blocks: Positions, names: list[str]) -> Iterator[str]:
     """Yield a warning for each block of voters that vote alike."""
     block = np.append(blocks, -1)[judges.judge]
     for result in np.unique(block[block >= 0]):
         voters = np.flatnonzero(block == result)
         if len(voters) > 1:
-            alike, worth = _word_list([names[i] for i in voters]), panel.shares[blocks == result].sum()
+            alike, worth = _join_names([names[i] for i in voters]), panel.shares[blocks == result].sum()
             if len(voters) - worth < 0.5:
                 yield f"{alike} err on the same items, so their agreement counts for less."
             else:
                 yield f"{alike} vote almost alike: {len(voters)} count as {worth:.1f}."
     constant = np.flatnonzero(judges.judge < 0)
     if len(constant):
-        yield f"{_word_list([names[i] for i in constant])}: no vote, or the same vote for every item; ignored."
+        yield f"{_join_names([names[i] for i in constant])}: no vote, or the same vote for every item; ignored."
 
 
-def _word_list(names: list[str]) -> str:
-    first = [*names[:SHOWN], f"{len(names) - SHOWN} more"] if len(names) > SHOWN else names
+def _join_names(names: list[str]) -> str:
+    first = [*names[:N_NAMES_SHOWN], f"{len(names) - N_NAMES_SHOWN} more"] if len(names) > N_NAMES_SHOWN else names
     return " and ".join([", ".join(first[:-1]), first[-1]] if len(first) > 1 else first)

@@ -22,29 +22,29 @@ from deep.exceptions import InputError
 from deep.features import Linear, Rows, distinct_patterns
 from deep.model import _average, _misfit
 from deep.model._average import AnswerMap, LabeledRows
-from deep.model._blend import Blend, Part, Scorer, Trees, VoteForest, VoteSum, strongest
-from deep.model._misfit import Alignment, LeftOut, LeftOutRows
+from deep.model._blend import Blend, Part, Scorer, Trees, VoteForest, VoteSum, most_discriminating_judges
+from deep.model._misfit import Alignment, HeldOutData, HeldOutRows
 from deep.model._prior import context_weight, learn_line, profile_of
 from deep.model._scores import Scores
-from deep.model._training import MapLike, grouped
+from deep.model._training import MapLike, assign_folds
 
 # A member makes a scorer of labeled datasets and a seed.
-Member = Callable[[LabeledRows, int], Scorer]
+FitMember = Callable[[LabeledRows, int], Scorer]
 
 # How many scorers the member of few scores looks at.
-N_TOP = 4
+N_TOP_JUDGES = 4
 
 # Most rows of a dataset and class that the forest on scores is grown on.
-FOREST_ROWS = 300
+MAX_FOREST_ROWS = 300
 
 
-def _forest_votes(train: LabeledRows, seed: int) -> Scorer:
+def _fit_vote_forest(train: LabeledRows, seed: int) -> Scorer:
     model = RandomForest(100, max_depth=5, random_state=seed)
     model.fit(train.votes, train.labels, sample_weight=train.balanced())
     return VoteForest(Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
 
 
-def _logistic(train: LabeledRows, columns: list[int]) -> Scorer:
+def _fit_logistic(train: LabeledRows, columns: list[int]) -> Scorer:
     """Fit a ridge logistic regression on the evidence of some judges."""
     from sklearn.linear_model import LogisticRegression as Ridge
 
@@ -57,14 +57,14 @@ def _logistic(train: LabeledRows, columns: list[int]) -> Scorer:
     return VoteSum(Linear.signed(float(model.intercept_[0]), coef))
 
 
-def _forest(train: LabeledRows, seed: int) -> Scorer:
+def _fit_score_forest(train: LabeledRows, seed: int) -> Scorer:
     from sklearn.ensemble import RandomForestClassifier
 
-    # At most `FOREST_ROWS` rows of every dataset and class, drawn at random.
+    # At most `MAX_FOREST_ROWS` rows of every dataset and class, drawn at random.
     rng = np.random.default_rng(seed)
     code = 2 * train.groups + train.labels
     # Drawn by dataset and class, so that one large dataset does not grow all the trees.
-    samples = [rng.permutation(np.flatnonzero(code == one))[:FOREST_ROWS] for one in np.unique(code)]
+    samples = [rng.permutation(np.flatnonzero(code == one))[:MAX_FOREST_ROWS] for one in np.unique(code)]
     rows = train.rows(np.sort(np.concatenate(samples)))
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
     model.fit(np.nan_to_num(rows.evidence), rows.labels, sample_weight=rows.balanced())
@@ -77,25 +77,25 @@ def _share_of_ones(tree: object) -> Floats:
 
 
 # Every member by name.
-MEMBERS: dict[str, Member] = {
+MEMBER_FITS: dict[str, FitMember] = {
     "best-judge": lambda train, _: VoteSum(_average.fit_best_judge(train)),
-    "best-score": lambda train, _: _logistic(train, strongest(train, 1)),
-    "forest-scores": _forest,
-    "forest-votes": _forest_votes,
-    "logistic-scores": lambda train, _: _logistic(train, list(range(train.evidence.shape[1]))),
-    "logistic-top-scores": lambda train, _: _logistic(train, strongest(train, N_TOP)),
+    "best-score": lambda train, _: _fit_logistic(train, most_discriminating_judges(train, 1)),
+    "forest-scores": _fit_score_forest,
+    "forest-votes": _fit_vote_forest,
+    "logistic-scores": lambda train, _: _fit_logistic(train, list(range(train.evidence.shape[1]))),
+    "logistic-top-scores": lambda train, _: _fit_logistic(train, most_discriminating_judges(train, N_TOP_JUDGES)),
     "majority": lambda train, _: VoteSum(_average.fit_majority(train)),
     "ridge-votes": lambda train, _: VoteSum(_average.fit_ridge(train)),
 }
 
 # Members of a panel whose judges all vote.
-ON_VOTES = ("best-judge", "forest-votes", "majority", "ridge-votes")
+VOTE_MEMBERS = ("best-judge", "forest-votes", "majority", "ridge-votes")
 
 # Members of one in which some give grades or scores.
-ON_ANSWERS = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores", "majority", "ridge-votes")
+ANSWER_MEMBERS = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores", "majority", "ridge-votes")
 
 # Members in which little is chosen.
-SIMPLE = ("best-judge", "best-score", "majority", "ridge-votes")
+SIMPLE_MEMBERS = ("best-judge", "best-score", "majority", "ridge-votes")
 
 
 def members_for(n_judges: int) -> tuple[str, ...]:
@@ -107,23 +107,23 @@ def members_for(n_judges: int) -> tuple[str, ...]:
     ('best-judge', 'forest-votes', 'majority', 'ridge-votes')
     """
     if not n_judges:
-        return ON_VOTES
-    return tuple(name for name in ON_ANSWERS if n_judges > 1 or name != "logistic-top-scores")
+        return VOTE_MEMBERS
+    return tuple(name for name in ANSWER_MEMBERS if n_judges > 1 or name != "logistic-top-scores")
 
 
 def simple_members(names: Sequence[str]) -> tuple[str, ...]:
     """Return the members towards which weights are drawn: all where none of them is simple."""
-    return tuple(name for name in names if name in SIMPLE) or tuple(names)
+    return tuple(name for name in names if name in SIMPLE_MEMBERS) or tuple(names)
 
 
 # A member, and whether its dataset context is used.
 FormKey = tuple[str, bool]
 
 # Members whose losses differ by so many standard errors weigh apart by a factor e.
-NOISE = 2.0
+LOSS_NOISE_FACTOR = 2.0
 
 # Weights of so many datasets are half what these say and half equal weights of the simple members.
-TRUSTED = 4.0
+TRUSTED_DATASETS = 4.0
 
 Fits = Mapping[str | None, Mapping[str, Scorer]]
 """Fitted members by the training dataset that they never saw; None: by all."""
@@ -139,7 +139,7 @@ class Stack(BaseEstimator):
     Parameters
     ----------
     members : sequence of str, optional
-        Keys of `MEMBERS`; default all that the number of voters allows.
+        Keys of `MEMBER_FITS`; default all that the number of voters allows.
     temperature : float, default=0.01
         Above 0: the difference in mean log loss at which a member's weight falls by a factor e; more where losses
         are noisier than that.
@@ -162,7 +162,7 @@ class Stack(BaseEstimator):
         By training dataset: log-odds of P from which on fits without it call an item consistent.
     misfit_ : Misfit
         How far P at the learned prior was off on datasets left out.
-    left_out_ : dict of str to LeftOut
+    left_out_ : dict of str to HeldOutData
         By training dataset: log-odds at the estimated prior by fits without it, merged to few points.
     inner_log_loss_, inner_balanced_accuracy_ : float
         Of the weighted members on datasets left out, every dataset x class weighing the same.
@@ -240,7 +240,7 @@ class Stack(BaseEstimator):
         self.members_ = members
         blend = Blend(tuple(self._part(m, fits[None][m], forms) for m in members))
         datasets = [train.only(code) for code in names]
-        points = [LeftOut.from_rows(blend.weighted(blend.raw(one)), *one.of_classes()) for one in datasets]
+        points = [HeldOutData.from_rows(blend.weighted(blend.raw(one)), *one.of_classes()) for one in datasets]
         # Learned on log-odds without the context terms: with them the log loss at three datasets is .475 and not .470
         # (decision 26).
         slope, self.prior_ = learn_line(points)
@@ -289,13 +289,13 @@ class Stack(BaseEstimator):
         apart = by_dataset - by_dataset.mean(axis=0)
         # The spread of losses about their dataset's mean: that a whole dataset is hard says nothing about members.
         noise = float(np.sqrt(apart.var(axis=1, ddof=1).mean() / n))
-        self.temperature_ = max(self.temperature, NOISE * noise)
+        self.temperature_ = max(self.temperature, LOSS_NOISE_FACTOR * noise)
         # The least loss is taken away first, so that no exponential vanishes for all members at once.
         raw = np.exp(-(losses - losses.min()) / self.temperature_)
         simple = np.array([name in simple_members(members) for name, _ in forms], dtype=np.float64)
         # The pull fades with the datasets. Where it stayed at four datasets' worth, and the temperature at three
         # standard errors, faithbench had a balanced accuracy of 62.3 in place of 63.5 (decision 26).
-        trust = n**3 / (n**3 + TRUSTED**3)
+        trust = n**3 / (n**3 + TRUSTED_DATASETS**3)
         shares = trust * raw / raw.sum() + (1 - trust) * simple / simple.sum()
         self.form_weights_: dict[FormKey, float] = dict(zip(forms, shares.tolist(), strict=True))
         self.weights_ = {name: self.form_weights_[name, False] + self.form_weights_[name, True] for name in members}
@@ -309,7 +309,7 @@ class Stack(BaseEstimator):
         return Part(name, scorer, intercept, slope, context)
 
     def _judge(
-        self, tests: "Sequence[_HeldOut]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
+        self, tests: "Sequence[_HeldOutDataset]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
     ) -> None:
         """Learn from datasets left out how far P was off there."""
         # Log-odds by all forms, none of which saw the dataset, what its contexts add to them, and how good both are.
@@ -322,13 +322,13 @@ class Stack(BaseEstimator):
                 offset += weight * (align.intercept + align.context * one.points[name].context)
             sums.append((z, offset))
             profiles.append(profile_of(slope * z, one.ones + one.zeros))
-            rows = LeftOut(z + offset, one.ones, one.zeros)
+            rows = HeldOutData(z + offset, one.ones, one.zeros)
             share_1, share_0 = rows.classes()
             accuracy = float(share_1 @ (rows.score >= 0) + share_0 @ (rows.score < 0)) / 2
             inner.append((_misfit.balanced_log_loss(rows.score, rows), accuracy))
         priors = self.prior_.left_out(profiles)
         at_prior = [
-            LeftOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
+            HeldOutRows(prior.line(slope * z), one.ones, one.zeros, one.cell)
             for (z, _), prior, one in zip(sums, priors, tests, strict=True)
         ]
         # Thresholds are those that the model will have: at even odds, or with few datasets nearer to the mean P.
@@ -343,7 +343,7 @@ class Stack(BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class _HeldOut:
+class _HeldOutDataset:
     """One training dataset, scored by members that were fitted on the others.
 
     Parameters
@@ -354,7 +354,7 @@ class _HeldOut:
         Which vote pattern each row has.
     raw : dict of str to ndarray
         By member: log-odds of the rows.
-    points : dict of str to LeftOut
+    points : dict of str to HeldOutData
         The same, merged to fewer points.
     """
 
@@ -362,7 +362,7 @@ class _HeldOut:
     zeros: Floats
     cell: npt.NDArray[np.intp]
     raw: dict[str, Floats]
-    points: dict[str, LeftOut]
+    points: dict[str, HeldOutData]
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +374,7 @@ class _Form:
     losses: list[float]
 
 
-def _score_dataset(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
+def _score_dataset(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOutDataset:
     """Score one dataset by fits on the others."""
     ones, zeros = rows.of_classes()
     patterns, where = distinct_patterns(rows.votes)
@@ -384,11 +384,11 @@ def _score_dataset(rows: LabeledRows, fitted: Mapping[str, Scorer]) -> _HeldOut:
         name: scorer(distinct)[where] if distinct is not None and isinstance(scorer, VoteForest) else scorer(rows)
         for name, scorer in fitted.items()
     }
-    points = {name: LeftOut.from_rows(z, ones, zeros) for name, z in raw.items()}
-    return _HeldOut(ones, zeros, where, raw, points)
+    points = {name: HeldOutData.from_rows(z, ones, zeros) for name, z in raw.items()}
+    return _HeldOutDataset(ones, zeros, where, raw, points)
 
 
-def _fit_form(name: str, tests: Sequence[_HeldOut], *, use_context: bool) -> _Form:
+def _fit_form(name: str, tests: Sequence[_HeldOutDataset], *, use_context: bool) -> _Form:
     """Align a member's scores on all datasets, and judge it on each by alignments that never saw it."""
     points = [one.points[name] for one in tests]
     without = [_misfit.fit_alignment(points[:i] + points[i + 1 :], use_context=use_context) for i in range(len(points))]
@@ -409,13 +409,13 @@ def labeled_rows(
     names, codes = checks.factorize(groups)
     checks.check_consistent_length(codes, len(labels), "groups")
     # Above 50 datasets fits would grow with their number, so that several leave together (decision 23).
-    folds = grouped(codes)
+    folds = assign_folds(codes)
     rows, weighty = LabeledRows(panel.votes, panel.evidence, panel.weights, labels, folds), panel.weights > 0
     if not weighty.all():
         rows, codes = rows.rows(weighty), codes[weighty]
     n_present = len(np.unique(codes))
-    if n_present < _misfit.MIN_DATASETS:
-        raise InputError(f"`groups` must name at least {_misfit.MIN_DATASETS} datasets. Got {n_present}.")
+    if n_present < _misfit.MIN_DATASETS_FOR_SPREAD:
+        raise InputError(f"`groups` must name at least {_misfit.MIN_DATASETS_FOR_SPREAD} datasets. Got {n_present}.")
     checks.check_both_classes(rows.labels, np.array(names, dtype=object)[codes], name="y")
     last = np.full(int(rows.groups.max()) + 1, -1)
     last[rows.groups] = codes  # of datasets that share a fold, the last row's names it
@@ -477,7 +477,7 @@ def fit_shared(
     targets : sequence of str
         Each is left out of a stack of its own; none: one stack of all datasets.
     members : sequence of str, optional
-        Keys of `MEMBERS`; default all that the number of voters allows.
+        Keys of `MEMBER_FITS`; default all that the number of voters allows.
     random_state : int, default=0
         Seed of the members that draw, which are forests.
     run : callable, optional
@@ -506,4 +506,4 @@ def _fit_without(
 ) -> dict[str, Scorer]:
     for code in codes:
         rows = rows.without(code)
-    return {name: MEMBERS[name](rows, random_state) for name in members}
+    return {name: MEMBER_FITS[name](rows, random_state) for name in members}

@@ -1,12 +1,12 @@
-from ._chapters import REPORT as REPORT
+from ._chapters import REPORT_FILE_NAME as REPORT_FILE_NAME
+from ._chapters import open_folder_with_report as open_folder_with_report
 from ._chapters import report_line as report_line
-from ._chapters import reported_folder as reported_folder
-from ._items import said_by_judges as said_by_judges
+from ._items import read_judge_texts as read_judge_texts
 from ._page import page_asset as page_asset
-from ._sources import Known as Known
+from ._sources import GivenShare as GivenShare
 from ._sources import LabelFiles as LabelFiles
 from ._write import ShownReport as ShownReport
+from ._write import default_report_path as default_report_path
 from ._write import report as report
-from ._write import standard_place as standard_place
 from ._write import verdict as verdict
 from ._write import write_report as write_report

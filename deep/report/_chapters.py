@@ -16,12 +16,12 @@ from deep._util.names import short_names, shorten
 from deep._util.odds import expit
 from deep.calibration import ReliabilityDisplay, ece_noise_floor, plot_reliability
 from deep.evaluate import DataTable, MeasuredMethod, in_percent, shown
-from deep.report._items import TextChoice, items_with_texts, order_of, sample_sentence
+from deep.report._items import TextChoice, items_with_texts, order_items, sample_sentence
 from deep.report._page import Chapter, Page, Picture, between, inline_svg, measured_cells, page_html, study_parts
-from deep.report._sources import BY_GIVEN, ReportMaterial, ece_by_dataset, few_values, read_material
-from deep.report._verdict import Watch, methods_chapter, methods_of, ours, spread_picture, verdict_of, watch_of
+from deep.report._sources import P_AT_GIVEN_SHARE_NOTE, ReportMaterial, ece_by_dataset, read_material, round_values
+from deep.report._verdict import Watch, find_drift, histogram_picture, methods_chapter, methods_of, ours, verdict_of
 
-SIMULATED = (
+SIMULATED_WARNING = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
     "how a report looks, and nothing about any LLM."
 )
@@ -31,8 +31,8 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
     """Return the chapter."""
     method = ours(methods)
     elsewhere = material.is_elsewhere
-    figures = [] if method is None or elsewhere else list(_figures(method))
-    says = [*([SIMULATED] if material.simulated else []), *_rests_on(material)]
+    figures = [] if method is None or elsewhere else list(_headline_figures(method))
+    says = [*([SIMULATED_WARNING] if material.simulated else []), *_evidence_sentences(material)]
     remarks = [
         {"dataset": run["test"], "remark": sentence}
         for run in (material.runs if len(material.runs) > 1 else ())
@@ -47,7 +47,7 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
     return Chapter("headline", title, says, parts, figures, elsewhere)
 
 
-def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
+def _headline_figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
     n = len(method.by_dataset)
     over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
     interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
@@ -59,11 +59,11 @@ def _figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
         yield f"{loss:.3f}", "log loss (a coin: 0.693)"
 
 
-def _rests_on(material: ReportMaterial) -> Iterator[str]:
+def _evidence_sentences(material: ReportMaterial) -> Iterator[str]:
     if material.runs:
-        yield from _of_runs(material.runs)
+        yield from _sentences_on_runs(material.runs)
     elif material.model is not None:
-        yield from _of_model(material)
+        yield from _sentences_on_model(material)
     if material.scored is not None:
         votes = material.scored.votes
         n, k, labels = len(votes.labels), votes.shape[1], int(material.scored.labeled.sum())
@@ -81,7 +81,7 @@ def _rests_on(material: ReportMaterial) -> Iterator[str]:
         )
 
 
-def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
+def _sentences_on_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
     first = runs[0]
     if len(runs) > 1:
         yield (
@@ -100,7 +100,7 @@ def _of_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
         yield from [*first["warnings"], *first["notes"]]
 
 
-def _of_model(material: ReportMaterial) -> Iterator[str]:
+def _sentences_on_model(material: ReportMaterial) -> Iterator[str]:
     assert material.model is not None  # the caller's branch
     result = evaluate.fit_report(material.model)
     yield f"The model is {result['what']}: {result['why']}."
@@ -125,23 +125,23 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
         yield {"dataset": name, "items": f"{n:,}", **measured_cells(row)}
 
 
-LEARNED = (
+LEARNED_SHARE_NOTE = (
     "The model estimates the share of consistent items from the votes. It learned how, and the 90 % interval, from "
     "the training datasets."
 )
-BY_VOTES = (
+SHARE_BY_VOTES_NOTE = (
     "This share comes from how the votes agree, without labels, so its error is unknown. "
     "A model (`deep fit`) learns it from labeled datasets."
 )
-FIXED = "The share of the model's own dataset, from its votes and labels."
-BY_RUNS = (
+FIXED_SHARE_NOTE = "The share of the model's own dataset, from its votes and labels."
+HELD_OUT_SHARE_NOTE = (
     "A model of the other datasets estimates the share of each held-out dataset from its votes. The table has the "
     "share by labels too."
 )
 PRIOR_TITLE = "The share of consistent items"
 PRIOR_CAPTION = "Estimated share of consistent items with its 90 % interval"
 # The most datasets in a picture of shares; the table has all.
-MAX_DRAWN = 60
+MAX_DATASETS_DRAWN = 60
 # The most characters of a dataset's name in a picture.
 MAX_NAME = 48
 
@@ -149,7 +149,7 @@ MAX_NAME = 48
 def prior_chapter(material: ReportMaterial) -> Chapter:
     """Return the chapter."""
     priors = {} if material.scored is None else material.scored.priors
-    says = [_how(material)]
+    says = [_share_note(material)]
     parts: list[DataTable | Picture] = []
     if material.model is not None:
         prior = material.model.prior
@@ -183,7 +183,7 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
         ],
     )
     # Turned round, for a picture's first line is its lowest.
-    bars = list(priors.items())[:MAX_DRAWN][::-1]
+    bars = list(priors.items())[:MAX_DATASETS_DRAWN][::-1]
     lines = [evaluate.IntervalRow(name[:MAX_NAME], prior.estimate, [prior.low, prior.high]) for name, prior in bars]
     figure = evaluate.draw_intervals(lines, xlabel="share of consistent items, 90 % interval")
     return Chapter(
@@ -194,26 +194,26 @@ def prior_chapter(material: ReportMaterial) -> Chapter:
     )
 
 
-def _how(material: ReportMaterial) -> str:
+def _share_note(material: ReportMaterial) -> str:
     """Return a sentence on how the share is learned."""
-    if material.scored is not None and material.scored.how == BY_GIVEN:
+    if material.scored is not None and material.scored.how == P_AT_GIVEN_SHARE_NOTE:
         return "The share was given, not estimated from the votes."
     if material.runs:
         if any(run["recommended"].get("calibrator") != "learned-prior" for run in material.runs):
-            return BY_RUNS
-        return LEARNED
+            return HELD_OUT_SHARE_NOTE
+        return LEARNED_SHARE_NOTE
     if material.model is None:
-        return BY_VOTES
-    return LEARNED if isinstance(material.model.prior_rule, model.LearnedPrior) else FIXED
+        return SHARE_BY_VOTES_NOTE
+    return LEARNED_SHARE_NOTE if isinstance(material.model.prior_rule, model.LearnedPrior) else FIXED_SHARE_NOTE
 
 
-COMPARED = "Differences of the shares of consistent items, by pair of systems"
+PAIR_DIFFERENCES_CAPTION = "Differences of the shares of consistent items, by pair of systems"
 
 
 def compare_chapter(result: "evaluate.SystemComparison") -> Chapter:
     """Return the chapter on systems that are compared."""
     systems, pairs = result.tables()
-    picture = Picture(inline_svg(result.draw(), "compare", COMPARED), COMPARED, [pairs])
+    picture = Picture(inline_svg(result.draw(), "compare", PAIR_DIFFERENCES_CAPTION), PAIR_DIFFERENCES_CAPTION, [pairs])
     return Chapter("compare", "Systems compared", result.notes, [systems, picture])
 
 
@@ -230,9 +230,9 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
         return Chapter("reliability", RELIABILITY_TITLE, [reason if material.learned_from else why])
     labeled = scored.labeled
     y = scored.votes.labels[labeled]
-    before, after = (few_values(p[labeled]) for p in (scored.before, scored.p))
+    before, after = (round_values(p[labeled]) for p in (scored.before, scored.p))
     figure = plot_reliability(y, before, after, n_bins=material.n_bins)
-    tables = [_bins(y, p, name, material.n_bins) for name, p in (("before", before), ("after", after))]
+    tables = [_bin_table(y, p, name, material.n_bins) for name, p in (("before", before), ("after", after))]
     says = [
         "Each item counts once here, so large datasets dominate; the table by dataset shows each. ECE has a noise "
         "floor: the ECE of a perfect P with this many items."
@@ -246,7 +246,7 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
     for name, at, *eces in ece_by_dataset(scored, material.n_bins):
         row = {"dataset": name, "labels": f"{len(at):,}"}
         for when, ece, p in zip(("before", "after"), eces, (scored.before, scored.p), strict=True):
-            floor = ece_noise_floor(few_values(p[at]), n_bins=material.n_bins, n_draws=0).mean
+            floor = ece_noise_floor(round_values(p[at]), n_bins=material.n_bins, n_draws=0).mean
             row |= {when: in_percent(ece), f"floor {when}": in_percent(floor)}
         rows.append(row)
     parts: list[DataTable | Picture] = [
@@ -256,7 +256,7 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
     return Chapter("reliability", RELIABILITY_TITLE, says, parts)
 
 
-def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
+def _bin_table(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
     bins = ReliabilityDisplay.from_predictions(y, p, n_bins=n_bins)
     rows = [
         {
@@ -272,21 +272,21 @@ def _bins(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
 
 
 TRUST_TITLE = "Drift and canary"
-NEEDS_BOTH = (
+DRIFT_AND_CANARY_NOTE = (
     "Drift compares the votes with the training votes; the canary tests labels against P. `deep report model.json "
     "votes.parquet --labels labels.csv` shows both."
 )
 
 
-def watch_chapter(watch: Watch) -> Chapter:
+def drift_chapter(watch: Watch) -> Chapter:
     """Return the chapter."""
     if watch.drift is None:
-        return Chapter("watch", TRUST_TITLE, [NEEDS_BOTH])
+        return Chapter("watch", TRUST_TITLE, [DRIFT_AND_CANARY_NOTE])
     if isinstance(watch.drift, str):
         says, parts = [watch.drift], []
     else:
         says, parts = watch.drift.sentences(), list(watch.drift.tables())
-    rows = [_canary(name, result) for name, result in watch.canaries.items()]
+    rows = [_canary_row(name, result) for name, result in watch.canaries.items()]
     if rows:
         parts.append(DataTable("Canary: do labels agree with the model's P?", rows))
     else:
@@ -294,7 +294,7 @@ def watch_chapter(watch: Watch) -> Chapter:
     return Chapter("watch", TRUST_TITLE, says, parts)
 
 
-def _canary(name: str, result: "model.Canary | str") -> dict[str, str]:
+def _canary_row(name: str, result: "model.Canary | str") -> dict[str, str]:
     if isinstance(result, str):
         return {"dataset": name, "the labels": result}
     return {
@@ -310,26 +310,26 @@ def _canary(name: str, result: "model.Canary | str") -> dict[str, str]:
 PANEL_TITLE = "The panel"
 
 # The most judges that a report also drops one after the other: the panels to fit grow with their square.
-MAX_WHOLE = 12
+MAX_JUDGES_TO_DROP = 12
 
 # The most judges in a picture of correlations; of more there is a table alone.
-MAX_JUDGES = 40
+MAX_JUDGES_DRAWN = 40
 # The most pairs of judges in a table, those with the highest correlation of errors.
-MAX_PAIRS = 200
+MAX_PAIRS_LISTED = 200
 # The disagreements of each judge in a table; the item browser has all.
-N_WORST = 5
+N_DISAGREEMENTS_LISTED = 5
 
 # The most characters of a judge's name beside a picture.
-LONGEST_JUDGE = 32
+MAX_JUDGE_NAME = 32
 # Resamples of each interval of kappa.
 N_BOOT = 500
 
-ERRORS = (
+ERROR_CORRELATION_CAPTION = (
     "Correlation of the judges' errors: 1 is the same errors, 0 unrelated ones. Empty: common errors on fewer than "
-    f"{evaluate.FEWEST_JOINT_ERRORS} items"
+    f"{evaluate.MIN_JOINT_ERRORS} items"
 )
 
-Parts = list[DataTable | Picture]
+ChapterParts = list[DataTable | Picture]
 
 
 def panel_chapter(material: ReportMaterial) -> Chapter:
@@ -341,22 +341,22 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
             material.people,
             failures=material.failures,
             usage=datasets.read_usage(material.tables, scored.votes),
-            limit=N_WORST,
+            limit=N_DISAGREEMENTS_LISTED,
             n_boot=N_BOOT,
-            worth=scored.votes.shape[1] <= MAX_WHOLE,
+            worth=scored.votes.shape[1] <= MAX_JUDGES_TO_DROP,
             by_dataset=False,
             writers=datasets.read_writers(material.tables, scored.votes),
         )
-        return Chapter("panel", PANEL_TITLE, *_of_card(card))
+        return Chapter("panel", PANEL_TITLE, *_panel_parts_of_card(card))
     if material.runs:
-        return Chapter("panel", PANEL_TITLE, *_of_run(material.runs[0]))
+        return Chapter("panel", PANEL_TITLE, *_panel_parts_of_run(material.runs[0]))
     if material.model is not None:
         names = ", ".join(short_names(material.model.voter_names).values())
         return Chapter("panel", PANEL_TITLE, [f"Judges of the model: {names}. Give votes to measure them."])
     return Chapter("panel", PANEL_TITLE, ["No votes of judges."])
 
 
-def _of_card(card: evaluate.PanelCard) -> tuple[list[str], Parts]:
+def _panel_parts_of_card(card: evaluate.PanelCard) -> tuple[list[str], ChapterParts]:
     says = [*evaluate.worth_words(card), evaluate.people_words(card)]
     if card.n_labeled:
         by = "item" if card.n_documents is None else "document"
@@ -365,13 +365,13 @@ def _of_card(card: evaluate.PanelCard) -> tuple[list[str], Parts]:
             "consistent. TNR: share of inconsistent items that it calls inconsistent. Leniency: how much more often "
             "than people it says consistent. At equal error rates, kappa falls as the base rate nears 0 or 1."
         )
-    parts: Parts = [*evaluate.card_tables(card, N_WORST)]
+    parts: ChapterParts = [*evaluate.card_tables(card, N_DISAGREEMENTS_LISTED)]
     if card.error_correlation is not None and len(card.judges) > 1:
-        parts.append(_correlation([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
+        parts.append(_error_correlation_part([e.judge for e in card.judges], card.error_correlation, card.joint_errors))
     return [*says, *evaluate.panel_words(card)], parts
 
 
-def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
+def _panel_parts_of_run(run: dict[str, Any]) -> tuple[list[str], ChapterParts]:
     """Return the voters of a run that kept no votes, as its results describe them."""
     says = [f"On the training rows, with {run['test']} held out."]
     if run["effective_votes"] is not None:
@@ -382,10 +382,10 @@ def _of_run(run: dict[str, Any]) -> tuple[list[str], Parts]:
         for voter in run["voters"]
     ]
     names = [voter["name"] for voter in run["voters"]]
-    return says, [DataTable("Each judge", rows), _correlation(names, run["error_correlation"])]
+    return says, [DataTable("Each judge", rows), _error_correlation_part(names, run["error_correlation"])]
 
 
-def _correlation(
+def _error_correlation_part(
     names: Sequence[str], values: npt.ArrayLike, joint: npt.ArrayLike | None = None
 ) -> DataTable | Picture:
     """Return the correlations of errors by pair, the most alike first; of two judges that seldom err together none."""
@@ -393,9 +393,9 @@ def _correlation(
     counts = None if joint is None else np.asarray(joint)
     if counts is not None:
         # A correlation on a handful of items is noise, and would lead the list of the most alike.
-        correlations[(counts < evaluate.FEWEST_JOINT_ERRORS) & ~np.eye(len(correlations), dtype=bool)] = np.nan
+        correlations[(counts < evaluate.MIN_JOINT_ERRORS) & ~np.eye(len(correlations), dtype=bool)] = np.nan
     first, second = np.tril_indices(len(names), -1)
-    order = np.argsort(-np.nan_to_num(correlations[first, second], nan=-2.0), kind="stable")[:MAX_PAIRS]
+    order = np.argsort(-np.nan_to_num(correlations[first, second], nan=-2.0), kind="stable")[:MAX_PAIRS_LISTED]
     rows = [
         {
             "judges": f"{short[i]} and {short[j]}",
@@ -404,25 +404,25 @@ def _correlation(
         }
         for i, j in zip(second[order], first[order], strict=True)
     ]
-    table = DataTable(ERRORS, rows, folded=True)
-    if len(names) > MAX_JUDGES:
+    table = DataTable(ERROR_CORRELATION_CAPTION, rows, folded=True)
+    if len(names) > MAX_JUDGES_DRAWN:
         return table
-    figure = evaluate.draw_error_correlation([shorten(name, LONGEST_JUDGE) for name in short], correlations)
-    return Picture(inline_svg(figure, "errors", ERRORS), ERRORS, [table])
+    figure = evaluate.draw_error_correlation([shorten(name, MAX_JUDGE_NAME) for name in short], correlations)
+    return Picture(inline_svg(figure, "errors", ERROR_CORRELATION_CAPTION), ERROR_CORRELATION_CAPTION, [table])
 
 
-def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
+def build_page(material: ReportMaterial, choice: TextChoice) -> Page:
     """Return the report of some material; of a study that is no hold-out, its own tables and pictures alone."""
     first = "" if material.study is None else material.study.picture
     answer, own = (None, []) if material.folder is None else study_parts(material.folder, first)
     if material.folder is not None and not material.runs:
-        about = [SIMULATED] if material.simulated else []
+        about = [SIMULATED_WARNING] if material.simulated else []
         about.append("Texts in this file: only the tables and pictures of the study.")
         return Page(material.title, about, own, verdict=material.study, spread=answer)
     if material.study is not None and material.scored is not None:
         says = [material.study.judged, material.study.suspect, material.study.trust, f"Next: {material.study.then}."]
         own.insert(0, Chapter("study", "The study beside the run", says, [] if answer is None else [answer]))
-    methods, watch = methods_of(material), watch_of(material)
+    methods, watch = methods_of(material), find_drift(material)
     verdict = verdict_of(material, methods, watch)
     chapters = [
         headline_chapter(material, methods),
@@ -431,30 +431,30 @@ def page_of(material: ReportMaterial, choice: TextChoice) -> Page:
         panel_chapter(material),
         prior_chapter(material),
         *([] if material.compared is None else [compare_chapter(material.compared)]),
-        watch_chapter(watch),
+        drift_chapter(watch),
         *own,
     ]
     if material.scored is None:
         says = ["No items: give votes, or a run that stored its scores."]
         chapters.append(Chapter("items", "Items", says))
         return Page(material.title, ["Texts in this file: none."], chapters, verdict=material.study, spread=answer)
-    order = order_of(material.scored)
+    order = order_items(material.scored)
     rows, items, texts = items_with_texts(material, order, choice)
     chapter = Chapter("items", "Items", [sample_sentence(len(rows), len(order)), *texts])
-    return Page(material.title, [], [chapter, *chapters], items, verdict, spread_picture(material.scored))
+    return Page(material.title, [], [chapter, *chapters], items, verdict, histogram_picture(material.scored))
 
 
-REPORT = "report.html"
+REPORT_FILE_NAME = "report.html"
 """The name of a run's report in its folder."""
 
 
 @contextmanager
-def reported_folder(folder: Path) -> Iterator[Path]:
+def open_folder_with_report(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` if nothing goes wrong, with a report of what is in it."""
     with atomic_folder(folder) as scratch:
         yield scratch
         material = replace(read_material([scratch]), title=f"Run: {folder.name}")
-        (scratch / REPORT).write_bytes(page_html(page_of(material, TextChoice())))
+        (scratch / REPORT_FILE_NAME).write_bytes(page_html(build_page(material, TextChoice())))
 
 
 def report_line(folder: Path) -> str:
@@ -466,4 +466,4 @@ def report_line(folder: Path) -> str:
     >>> print(report_line(Path("runs/fect")))
     report: open runs/fect/report.html
     """
-    return f"report: open {(folder / REPORT).as_posix()}"
+    return f"report: open {(folder / REPORT_FILE_NAME).as_posix()}"

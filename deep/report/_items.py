@@ -18,7 +18,7 @@ from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 MAX_ITEMS = 12_000
 
 # The items of each kind that a page holds for certain: where judges disagree most, where P and label disagree most.
-N_TELLING = 200
+N_INFORMATIVE_ITEMS = 200
 
 
 # The least P, and the least 1 - P, that a page holds.
@@ -37,22 +37,22 @@ def sample_sentence(shown: int, n: int) -> str:
     )
 
 
-def disagreement(scored: ScoredVotes) -> Floats:
+def vote_disagreement(scored: ScoredVotes) -> Floats:
     """Return the share of the smaller side among the votes on each item, between 0 and a half."""
     share = vote_share(scored.votes.votes)
     return np.where(scored.voted, np.minimum(share, 1 - share), 0.0)
 
 
-def contradiction(scored: ScoredVotes) -> Floats:
+def label_contradiction(scored: ScoredVotes) -> Floats:
     """Return how far P lies from the label of each item; 0 without a label."""
     return np.where(scored.labeled, np.abs(scored.p - scored.votes.labels), 0.0)
 
 
-def order_of(scored: ScoredVotes) -> Positions:
+def order_items(scored: ScoredVotes) -> Positions:
     """Return all items, the telling ones first and then those of a stratified sample of any size."""
     n = len(scored.p)
     shuffled = np.random.default_rng(0).permutation(n)
-    telling = [_largest(disagreement(scored), shuffled), _largest(contradiction(scored), shuffled)]
+    telling = [_top_items(vote_disagreement(scored), shuffled), _top_items(label_contradiction(scored), shuffled)]
     _, dataset = np.unique(scored.votes.datasets.astype(str), return_inverse=True)
     # Labels are -1, 0 and 1, decisions 0 and 1: six strata a dataset.
     strata = (dataset * 6 + (scored.votes.labels + 1) * 2 + scored.decided)[shuffled]
@@ -68,9 +68,9 @@ def order_of(scored: ScoredVotes) -> Positions:
     return every[np.sort(first)]
 
 
-def _largest(values: Floats, shuffled: Positions) -> Positions:
+def _top_items(values: Floats, shuffled: Positions) -> Positions:
     """Return the items of the largest positive values, ties in the order of `shuffled`."""
-    order = shuffled[np.argsort(-values[shuffled], kind="stable")][:N_TELLING]
+    order = shuffled[np.argsort(-values[shuffled], kind="stable")][:N_INFORMATIVE_ITEMS]
     return order[values[order] > 0]
 
 
@@ -87,36 +87,36 @@ def item_columns(scored: ScoredVotes, rows: Positions) -> dict[str, object]:
         "id": votes.item_ids.tolist(),
         "dataset": [at[name] for name in votes.datasets],
         "label": votes.labels.tolist(),
-        "p": _chances(scored.p[rows]),
-        "low": _chances(scored.low[rows]),
-        "high": _chances(scored.high[rows]),
+        "p": _round_probabilities(scored.p[rows]),
+        "low": _round_probabilities(scored.low[rows]),
+        "high": _round_probabilities(scored.high[rows]),
         "decided": [int(yes) if cast else None for yes, cast in zip(scored.decided[rows], has_votes, strict=True)],
         "sure": scored.sure[rows].astype(int).tolist(),
-        "limit": _rounded(scored.threshold[rows]),
-        "split": _rounded(disagreement(scored)[rows]),
+        "limit": _round_values(scored.threshold[rows]),
+        "split": _round_values(vote_disagreement(scored)[rows]),
         "votes": ["".join(row) for row in marks.tolist()],
     }
 
 
-def _rounded(values: Floats) -> list[float | None]:
+def _round_values(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 4) for value in values]
 
 
-def _chances(values: Floats) -> list[float | None]:
+def _round_probabilities(values: Floats) -> list[float | None]:
     """Return probabilities that rounding makes neither 0 nor 1."""
-    return _rounded(np.clip(values, MIN_P, 1 - MIN_P))
+    return _round_values(np.clip(values, MIN_P, 1 - MIN_P))
 
 
 # Bytes of texts, rationales and evidence in a page; the other items of it are left out.
-MOST_BYTES = 1_500_000
+MAX_TEXT_BYTES = 1_500_000
 
 # A source or a claim of so many characters stands in the transcript of a judge by name.
-MIN_NAMED = 60
+MIN_CHARACTERS_TO_NAME = 60
 
 # Characters of a source or a claim; what is beyond is cut, and said to be.
-LONGEST_TEXT = 20_000
+MAX_TEXT_CHARACTERS = 20_000
 
-NO_TEXT = "Texts in this file: none (--no-text); ids replace them."
+NO_TEXT_SENTENCE = "Texts in this file: none (--no-text); ids replace them."
 
 
 @dataclass
@@ -145,10 +145,10 @@ class TextColumns:
     def add(self, example: Example | None, details: Mapping[str, JsonObject]) -> bool:
         """Add the texts of the next item, and return whether there was room."""
         texts = (None, None, None) if example is None else (example.claim, example.source, example.question)
-        claim, source, question = (None if text is None else _cut(text) for text in texts)
+        claim, source, question = (None if text is None else _shorten_text(text) for text in texts)
         new = [text for text in (claim, source, question) if text is not None and text not in self.sources]
         size = len(json.dumps([*new, details], ensure_ascii=False).encode("utf-8", "replace"))
-        if self.claim and self.size + size > MOST_BYTES:
+        if self.claim and self.size + size > MAX_TEXT_BYTES:
             return False
         self.size += size
         if details:
@@ -210,9 +210,9 @@ def items_with_texts(
     if choice.wanted and (material.tables or choice.examples):
         result = read_texts(material.tables, keys, examples=choice.examples, columns=choice.columns)
     names = scored.votes.voter_names
-    details = said_by_judges(material.tables, keys, names, result.examples, choice.ledger) if choice.wanted else {}
+    details = read_judge_texts(material.tables, keys, names, result.examples, choice.ledger) if choice.wanted else {}
     for key, row in zip(keys, rows, strict=True):
-        for voter, grade in _grades(scored.votes, row).items():
+        for voter, grade in _answers_of_graders(scored.votes, row).items():
             details.setdefault(key, {}).setdefault(voter, {})["grade"] = grade
     texts = TextColumns()
     for key in keys:
@@ -220,10 +220,10 @@ def items_with_texts(
             break
     rows = rows[: len(texts.claim)]
     columns = item_columns(scored, rows) | texts.values()
-    return rows, columns, list(_sentences(texts, result, choice))
+    return rows, columns, list(_sentences_on_texts(texts, result, choice))
 
 
-def _grades(votes: VoteMatrix, row: int) -> dict[str, str]:
+def _answers_of_graders(votes: VoteMatrix, row: int) -> dict[str, str]:
     """Return the answers on an item by graders, by number of the judge, with their scale."""
     if votes.answers is None or votes.scales is None:
         return {}
@@ -232,9 +232,9 @@ def _grades(votes: VoteMatrix, row: int) -> dict[str, str]:
     return {judge: f"{scale.answer(at)} ({scale})" for judge, (at, scale) in grades.items()}
 
 
-def _sentences(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> Iterator[str]:
+def _sentences_on_texts(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> Iterator[str]:
     if not choice.wanted:
-        yield NO_TEXT
+        yield NO_TEXT_SENTENCE
         return
     n = sum(claim is not None for claim in texts.claim)
     count = sum(any(set(entry) - {"reason", "grade"} for entry in details.values()) for details in texts.said.values())
@@ -247,7 +247,7 @@ def _sentences(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> It
     yield from result.notes
 
 
-def said_by_judges(
+def read_judge_texts(
     tables: Sequence[str],
     keys: Sequence[Item],
     voters: Sequence[str],
@@ -273,8 +273,8 @@ def said_by_judges(
     details: dict[Item, dict[str, JsonObject]] = {}
     for detail in read_judgments(tables, items=keys):
         key = detail.dataset, detail.item_id
-        rationale = {"rationale": _cut(detail.rationale)} if detail.rationale else {}
-        passages = [_passage(passage, examples.get(key)) for passage in detail.passages]
+        rationale = {"rationale": _shorten_text(detail.rationale)} if detail.rationale else {}
+        passages = [_passage_values(passage, examples.get(key)) for passage in detail.passages]
         entry = {**rationale, **({"passages": passages} if passages else {})}
         if entry and detail.voter in at:
             details.setdefault(key, {})[at[detail.voter]] = entry
@@ -297,18 +297,18 @@ def _with_names(role: str, text: str, example: Example | None) -> str:
     # prompt may hold its words elsewhere; and a reply is shown to the letter.
     if example is not None and role != "assistant":
         for own, name in ((example.source, "[the source]"), (example.claim, "[the claim]")):
-            text = text.replace(own, name) if len(own) >= MIN_NAMED else text
-    return _cut(text)
+            text = text.replace(own, name) if len(own) >= MIN_CHARACTERS_TO_NAME else text
+    return _shorten_text(text)
 
 
-def _passage(passage: Passage, example: Example | None) -> JsonObject:
+def _passage_values(passage: Passage, example: Example | None) -> JsonObject:
     """Return a passage; where the text is known, its place in units of UTF-16, as scripts count."""
-    values = {"text": _cut(passage.text), "verdict": passage.verdict, "about": passage.about}
+    values = {"text": _shorten_text(passage.text), "verdict": passage.verdict, "about": passage.about}
     fields = {name: value for name, value in values.items() if value}
     text = None if example is None or passage.where is None else getattr(example, passage.where)
     if text is None or passage.start is None or passage.end is None:
         return fields
-    if not 0 <= passage.start < passage.end <= min(len(text), LONGEST_TEXT):
+    if not 0 <= passage.start < passage.end <= min(len(text), MAX_TEXT_CHARACTERS):
         return fields
     places = (passage.start, passage.end)
     start, end = (len(text[:at].encode("utf-16-le", "surrogatepass")) // 2 for at in places)
@@ -316,6 +316,6 @@ def _passage(passage: Passage, example: Example | None) -> JsonObject:
     return fields | {"where": passage.where, "start": start, "end": end}
 
 
-def _cut(text: str) -> str:
-    beyond = len(text) - LONGEST_TEXT
-    return text if beyond <= 0 else f"{text[:LONGEST_TEXT]}\n[cut here: {beyond:,} characters more]"
+def _shorten_text(text: str) -> str:
+    beyond = len(text) - MAX_TEXT_CHARACTERS
+    return text if beyond <= 0 else f"{text[:MAX_TEXT_CHARACTERS]}\n[cut here: {beyond:,} characters more]"

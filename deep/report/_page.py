@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deep._util.columns import unescape_row
 from deep._util.figures import AMBER, BLUE, GRAY, GRID_COLOR, RED, TINTS, cells_for_phones, draw_svg, fit_to_phone
 from deep._util.files import read_bytes
-from deep.evaluate import MOST_SHOWN, PLANE, DatasetVerdict, DataTable, chance, in_percent, shown
+from deep.evaluate import HISTOGRAM_AREA_ID, MAX_ROWS_SHOWN, DatasetVerdict, DataTable, chance, in_percent, shown
 from deep.exceptions import needs_extra, printable
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def page_html(page: Page) -> bytes:
     script = page_asset("parts.js") + page_asset("report.js")
     # The page's Content-Security-Policy runs the script of this hash and no other: texts of items may hold HTML.
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
-    template, style = _environment().get_template("report.html.jinja"), page_asset("report.css")
+    template, style = _template_environment().get_template("report.html.jinja"), page_asset("report.css")
     data = json.dumps(page.items, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # nothing in it can end a script element
     text = template.render(page=page, style=style, script=script, digest=digest, data=data, claims=_claims(page.items))
@@ -149,28 +149,28 @@ def page_asset(name: str) -> str:
 
 
 @cache
-def _environment() -> "Environment":
+def _template_environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("deep.report")
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"coded": _coded, "counted": _counted, "chance": chance}
+    environment.filters |= {"coded": _code_markup, "counted": _count_markup, "chance": chance}
     environment.filters |= {"printable": printable, "percent": in_percent}
     environment.tests["table"] = lambda part: isinstance(part, DataTable)
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     return environment
 
 
-def _coded(text: str) -> str:
+def _code_markup(text: str) -> str:
     """Return a sentence as markup, the text between backticks as code; no line ends between a number and its %."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", re.sub(r"(?<=\d) %", "\u00a0%", escape(printable(text))))
 
 
-def _counted(text: str) -> str:
+def _count_markup(text: str) -> str:
     """Return lines as markup, a number that begins one large and what the numbers mean small."""
-    lines = [re.sub(r"^( *)(\d[\d,]*)", r"\1<strong>\2</strong>", _coded(line)) for line in text.split("\n")]
+    lines = [re.sub(r"^( *)(\d[\d,]*)", r"\1<strong>\2</strong>", _code_markup(line)) for line in text.split("\n")]
     return "\n".join(re.sub(r"^((?:An item is decided|Nothing is sure).*)", r"<span>\1</span>", line) for line in lines)
 
 
@@ -197,7 +197,7 @@ def measured_cells(row: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-COLORS = {
+CSS_COLORS = {
     "#000000": "currentColor",
     "#ffffff": "var(--paper)",
     GRID_COLOR: "var(--grid)",
@@ -210,10 +210,10 @@ COLORS = {
 }
 """The project's palette, in words that the style sheet defines for light and dark."""
 
-TAG = re.compile(r"<[^>]*>")
-LONG = re.compile(r"(\d\.\d\d)\d+")
-ID = re.compile(r' id="([^"]*)"')
-FONT = re.compile(r"font-family: [^;\"]*;? ?")
+SVG_TAG = re.compile(r"<[^>]*>")
+LONG_DECIMAL = re.compile(r"(\d\.\d\d)\d+")
+SVG_ID = re.compile(r' id="([^"]*)"')
+SVG_FONT = re.compile(r"font-family: [^;\"]*;? ?")
 
 
 def inline_svg(figure: "Figure", name: str, label: str) -> str:
@@ -229,79 +229,79 @@ def inline_svg(figure: "Figure", name: str, label: str) -> str:
         Said of it to those who do not see it.
     """
     if cells := cells_for_phones(figure):
-        return f'<div class="panels">{"".join(_panels(figure, cells, name, label))}</div>'
-    wide = _markup(figure, name, label)
+        return f'<div class="panels">{"".join(_markup_by_panel(figure, cells, name, label))}</div>'
+    wide = _svg_markup(figure, name, label)
     if not fit_to_phone(figure):
         return wide
-    return f'<div class="desk">{wide}</div><div class="phone">{_markup(figure, f"{name}-phone", label)}</div>'
+    return f'<div class="desk">{wide}</div><div class="phone">{_svg_markup(figure, f"{name}-phone", label)}</div>'
 
 
-def _panels(figure: "Figure", cells: "Sequence[Sequence[Axes]]", name: str, label: str) -> Iterator[str]:
+def _markup_by_panel(figure: "Figure", cells: "Sequence[Sequence[Axes]]", name: str, label: str) -> Iterator[str]:
     """Yield the markup of each cell of a figure."""
     for number, cell in enumerate(cells):
         for axes in figure.axes:
             axes.set_visible(axes in cell)
-        yield _markup(figure, f"{name}-{number}", f"{label}: {cell[0].get_title()}")
+        yield _svg_markup(figure, f"{name}-{number}", f"{label}: {cell[0].get_title()}")
 
 
-def _markup(figure: "Figure", name: str, label: str) -> str:
+def _svg_markup(figure: "Figure", name: str, label: str) -> str:
     text = StringIO()
     draw_svg(figure, text, salt=name)
     svg = text.getvalue()
     # What a reader does not see goes: a page may hold dozens of pictures.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    used = {PLANE, *re.findall(r'(?:href="#|url\(#)([^")]+)', svg)}
-    svg = TAG.sub(lambda tag: _tidy(tag[0], used, name), svg)
+    used = {HISTOGRAM_AREA_ID, *re.findall(r'(?:href="#|url\(#)([^")]+)', svg)}
+    svg = SVG_TAG.sub(lambda tag: _tidy_svg_tag(tag[0], used, name), svg)
     svg = re.sub(r">\s+<", "><", svg)
     head = f'<svg role="img" aria-label="{escape(label)}"'
     return svg.replace("<svg", head, 1)
 
 
-def _tidy(tag: str, used: set[str], name: str) -> str:
+def _tidy_svg_tag(tag: str, used: set[str], name: str) -> str:
     """Return a tag with short numbers, the page's colors, and only the ids that something refers to."""
-    tag = ID.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", tag)
+    tag = SVG_ID.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", tag)
     tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", tag)
-    tag = FONT.sub("", LONG.sub(r"\1", tag))
-    return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: COLORS.get(color[0], color[0]), tag)
+    tag = SVG_FONT.sub("", LONG_DECIMAL.sub(r"\1", tag))
+    return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: CSS_COLORS.get(color[0], color[0]), tag)
 
 
-NUMBERED = re.compile(r"^figure-?(\d+[a-z]?)-")
+NUMBERED_FIGURE_NAME = re.compile(r"^figure-?(\d+[a-z]?)-")
 # A number with more digits than a person reads.
-DIGITS = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
+LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
 
 # The most pictures, and the most tables, of a study that a page holds.
-MAX_FILES = 60
+MAX_STUDY_FILES = 60
 # The most columns of a table whose heads stand upright on paper; of more they would be broken letter by letter.
-MAX_HEADS = 8
+MAX_UPRIGHT_HEADS = 8
 # The most rows of a picture's table that a page holds.
-MAX_ROWS = 200
+MAX_PICTURE_TABLE_ROWS = 200
 # The ending of a picture's narrow form.
-FOR_PHONES = ".phone.svg"
+PHONE_PICTURE_SUFFIX = ".phone.svg"
 
 # The most bytes of a picture that is embedded.
-MAX_BYTES = 400_000
+MAX_PICTURE_BYTES = 400_000
 
 
 def study_parts(folder: Path, first: str) -> tuple[Picture | None, list[Chapter]]:
     """Return the picture of that name, and chapters of the other files of a folder: pictures, and Markdown."""
-    every = [path for path in _files(folder, "*.svg") if not path.name.endswith(FOR_PHONES)]
-    paths = [path for path in every if path.stat().st_size <= MAX_BYTES]
-    pictures = {path.stem: _picture(path) for path in paths}
+    every = [path for path in _files_of_study(folder, "*.svg") if not path.name.endswith(PHONE_PICTURE_SUFFIX)]
+    paths = [path for path in every if path.stat().st_size <= MAX_PICTURE_BYTES]
+    pictures = {path.stem: _read_picture(path) for path in paths}
     answer, chapters = pictures.pop(first, None), []
     if pictures:
         says = ["The numbers of a picture without a table are in the tables below."]
         chapters.append(Chapter("pictures", "Pictures", says, list(pictures.values())))
-    texts = [Prose(_markdown(path)) for path in _files(folder, "*.md")]
+    texts = [Prose(_markup_of_markdown(path)) for path in _files_of_study(folder, "*.md")]
     if texts:
         chapters.append(Chapter("results", "Tables", parts=texts))
     return answer, chapters
 
 
-def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    yield from sorted(path for path in folder.glob(pattern) if path.is_file())[:MAX_FILES]
+def _files_of_study(folder: Path, pattern: str) -> Iterator[Path]:
+    yield from sorted(path for path in folder.glob(pattern) if path.is_file())[:MAX_STUDY_FILES]
 
 
-def _markdown(path: Path) -> str:
+def _markup_of_markdown(path: Path) -> str:
     """Return the Markdown of a file as markup: no HTML of its own, no link, no image."""
     with needs_extra("studies", what="Report of a study without a model"):
         from markdown_it import MarkdownIt
@@ -318,34 +318,34 @@ def _wide_table(match: re.Match[str]) -> str:
     """Return a table in a region of its own, folded where it is long."""
     region = f'<div class="wide" tabindex="0" role="group" aria-label="table">{match[0]}</div>'
     n = match[0].count("<tr>") - 1
-    if match[0].count("<th") > MAX_HEADS:
+    if match[0].count("<th") > MAX_UPRIGHT_HEADS:
         region = region.replace('class="wide"', 'class="wide many"')
     summary = f'<summary data-paper="A table of {n} rows is in the file."><span>Show all {n} rows</span></summary>'
-    return region if n <= MOST_SHOWN else f"<details>{summary}{region}</details>"
+    return region if n <= MAX_ROWS_SHOWN else f"<details>{summary}{region}</details>"
 
 
-def _picture(path: Path) -> Picture:
+def _read_picture(path: Path) -> Picture:
     """Return a picture as an image, in which nothing can run, with the table of its name where there is one."""
-    phone = path.with_name(f"{path.stem}{FOR_PHONES}")
-    narrow = f'<source media="(max-width: 40rem)" srcset="{_embedded(phone)}">' if phone.is_file() else ""
-    caption = NUMBERED.sub(r"Figure \1: ", path.stem).replace("-", " ").replace(" f1", " F1")
+    phone = path.with_name(f"{path.stem}{PHONE_PICTURE_SUFFIX}")
+    narrow = f'<source media="(max-width: 40rem)" srcset="{_embed_picture(phone)}">' if phone.is_file() else ""
+    caption = NUMBERED_FIGURE_NAME.sub(r"Figure \1: ", path.stem).replace("-", " ").replace(" f1", " F1")
     caption = caption[:1].upper() + caption[1:]
-    image = f'<picture>{narrow}<img src="{_embedded(path)}" alt="{escape(caption)}"></picture>'
+    image = f'<picture>{narrow}<img src="{_embed_picture(path)}" alt="{escape(caption)}"></picture>'
     table = path.with_suffix(".csv")
     if not table.is_file():
         return Picture(image, caption)
     import pandas as pd
 
-    frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MAX_ROWS)
-    cells = [{str(name): _rounded(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False, nrows=MAX_PICTURE_TABLE_ROWS)
+    cells = [{str(name): _round_cell(str(value)) for name, value in row.items()} for row in frame.to_dict("records")]
     return Picture(image, caption, [DataTable(table.stem, [unescape_row(row) for row in cells])])
 
 
-def _embedded(path: Path) -> str:
+def _embed_picture(path: Path) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(read_bytes(path, 'RUN')).decode()}"
 
 
-def _rounded(cell: str) -> str:
+def _round_cell(cell: str) -> str:
     """Return a cell with numbers that a person reads; two in brackets are an interval."""
-    short = DIGITS.sub(lambda match: f"{float(match[0]):.4g}", cell)
+    short = LONG_NUMBER.sub(lambda match: f"{float(match[0]):.4g}", cell)
     return re.sub(r"^\[([^,\]]+), ([^,\]]+)\]$", r"\1 to \2", short)

@@ -15,7 +15,7 @@ from deep._util.files import RESULTS, JsonObject, read_bytes
 from deep.calibration import DEFAULT_BINS, expected_calibration_error
 from deep.datasets import Failures, PeopleLabels, open_parquet, read_people, read_reasons, read_votes, table_in
 from deep.exceptions import InputError
-from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, Model, PriorEstimate, check_prior, fit, load, scores_for
+from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, Model, PriorEstimate, check_prior, fit, join_score_tables, load
 from deep.records import ABSTAIN, VoteMatrix
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 # The name of the one voter of a run that kept no votes: its own decision.
-DECISION = "(decision of the run)"
+RUN_DECISION_VOTER = "(decision of the run)"
 
 
-BY_VOTES = (
+P_BY_VOTES_NOTE = (
     "P(consistent) comes from `deep fit` without labels, by agreement alone. The labels were not used, so they test it."
 )
-BY_SHARE = "Too few votes to learn from: P(consistent) is the share of votes for it, with one added on each side."
-BY_MODEL = "P(consistent) by the model, each dataset at its estimated share of consistent items."
-BY_GIVEN = "P(consistent) by the model, at the given share of consistent items."
-BY_RUN = "P(consistent) of every item comes from a fit without its dataset."
+SHARE_NOTE = "Too few votes to learn from: P(consistent) is the share of votes for it, with one added on each side."
+P_BY_MODEL_NOTE = "P(consistent) by the model, each dataset at its estimated share of consistent items."
+P_AT_GIVEN_SHARE_NOTE = "P(consistent) by the model, at the given share of consistent items."
+P_BY_RUN_NOTE = "P(consistent) of every item comes from a fit without its dataset."
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class ScoredVotes:
     before : ndarray of float, shape (n_items,)
         P before calibration.
     decided, sure : ndarray of bool, shape (n_items,)
-        Called consistent by the rule of the model; whether that is sure (:func:`deep.model.is_sure`).
+        Called consistent by the rule of the model; whether that is sure (:func:`deep.model.sure_mask`).
     threshold : ndarray of float, shape (n_items,)
         The P from which on an item is called consistent.
     how : str
@@ -141,7 +141,7 @@ class ReportMaterial:
     @property
     def is_own_decision(self) -> bool:
         """Return whether the votes are the decisions of a run that kept none."""
-        return self.scored is not None and self.scored.votes.voter_names == (DECISION,)
+        return self.scored is not None and self.scored.votes.voter_names == (RUN_DECISION_VOTER,)
 
     @property
     def learned_from(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def score_by(model: Model, votes: VoteMatrix, prior: float | None = None) -> Sco
         columns["low"][rows], columns["high"][rows] = result.bounds
         columns["before"][rows] = result.p_uncalibrated
         priors[name] = result.share
-    how = BY_MODEL if own_prior is None else BY_GIVEN
+    how = P_BY_MODEL_NOTE if own_prior is None else P_AT_GIVEN_SHARE_NOTE
     return ScoredVotes(votes, **columns, decided=decided, sure=sure, how=how, priors=priors)
 
 
@@ -210,8 +210,8 @@ def score_by_votes(votes: VoteMatrix) -> ScoredVotes:
         called, half = share >= 0.5, np.full(len(share), 0.5)
         one = np.ones((len(share), 1), dtype=np.int8)
         added = vote_share(np.hstack([votes.votes, one, 1 - one]))  # one vote more on each side: rule of succession
-        return ScoredVotes(votes, added, unknown, unknown, share, called, np.zeros_like(called), half, BY_SHARE)
-    return replace(score_by(model, votes), before=share, how=BY_VOTES)
+        return ScoredVotes(votes, added, unknown, unknown, share, called, np.zeros_like(called), half, SHARE_NOTE)
+    return replace(score_by(model, votes), before=share, how=P_BY_VOTES_NOTE)
 
 
 def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
@@ -223,12 +223,12 @@ def vote_share(votes: npt.NDArray[np.int8]) -> Floats:
 
 
 # More distinct values of P, as soft scores give, are rounded: the law behind the noise floor takes long with them.
-MOST_DISTINCT = 5000
+MAX_DISTINCT_P = 5000
 
 
-def few_values(p: Floats) -> Floats:
+def round_values(p: Floats) -> Floats:
     """Return P, rounded where it has too many values."""
-    return p if len(np.unique(p)) <= MOST_DISTINCT else np.round(p, 3)
+    return p if len(np.unique(p)) <= MAX_DISTINCT_P else np.round(p, 3)
 
 
 def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Positions, float, float]]:
@@ -238,21 +238,21 @@ def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Posi
         if len(rows):
             y = scored.votes.labels[rows]
             before, after = (
-                expected_calibration_error(y, few_values(p[rows]), n_bins=n_bins) for p in (scored.before, scored.p)
+                expected_calibration_error(y, round_values(p[rows]), n_bins=n_bins) for p in (scored.before, scored.p)
             )
             yield name, rows, before, after
 
 
-SIMULATED = "simulated"
+SIMULATED_MARK = "simulated"
 # The most bytes of a run's results that are read.
-MAX_BYTES = 1 << 30
+MAX_RESULTS_BYTES = 1 << 30
 # The largest number in results that deep wrote; above it, one was put there by another hand.
-MAX_NUMBER = 1e15
+MAX_RESULTS_NUMBER = 1e15
 # Columns of the scores in which a cell may be empty; the one by name in runs of earlier versions.
-MAY_LACK = {"p_uncalibrated", *(name for name, one in (ITEM_COLUMNS | SCORE_COLUMNS).items() if one.nullable)}
+NULLABLE_COLUMNS = {"p_uncalibrated", *(name for name, one in (ITEM_COLUMNS | SCORE_COLUMNS).items() if one.nullable)}
 
 # Keys of the results of a hold-out; results without them are another study's.
-OF_A_RUN = frozenset(
+HOLD_OUT_KEYS = frozenset(
     [
         "baselines",
         "effective_votes",
@@ -271,7 +271,7 @@ OF_A_RUN = frozenset(
 )
 
 # The file in a run's folder that holds the votes on what it held out.
-VOTES = "votes.parquet"
+VOTES_FILE_NAME = "votes.parquet"
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class LabelFiles:
 
 
 @dataclass(frozen=True)
-class Known:
+class GivenShare:
     """The share and the soft scores that a report is given, beside a model and votes.
 
     Parameters
@@ -310,7 +310,7 @@ class Known:
 
 
 def read_material(
-    sources: Sequence[str | Path], labels: LabelFiles | None = None, known: Known | None = None
+    sources: Sequence[str | Path], labels: LabelFiles | None = None, known: GivenShare | None = None
 ) -> ReportMaterial:
     """Read the sources of a report.
 
@@ -320,7 +320,7 @@ def read_material(
         At most one folder of a run or one model file; the others are tables of votes.
     labels : LabelFiles, optional
         People's labels in files of their own, in place of those beside the votes.
-    known : Known, optional
+    known : GivenShare, optional
         The share of consistent items and tables of soft scores, both only with a model and votes.
 
     Raises
@@ -328,7 +328,7 @@ def read_material(
     InputError
         There is nothing, or several runs or models, or a file cannot be used.
     """
-    paths, labels, known = [table_in(source) for source in sources], labels or LabelFiles(), known or Known()
+    paths, labels, known = [table_in(source) for source in sources], labels or LabelFiles(), known or GivenShare()
     runs = [path for path in paths if path.is_dir()]
     models = [path for path in paths if path.suffix.lower() == ".json" and not path.is_dir()]
     tables = [str(path) for path in paths if path not in runs and path not in models]
@@ -341,8 +341,8 @@ def read_material(
         if present and not (models and tables):
             raise InputError(f"`{name}` must be given with a model and votes. Got it without.")
     if runs:
-        return _of_run(runs[0], tables, labels)
-    return _of_model(models[0], tables, labels, known) if models else _of_votes(tables, labels)
+        return _material_of_run(runs[0], tables, labels)
+    return _material_of_model(models[0], tables, labels, known) if models else _material_of_votes(tables, labels)
 
 
 def with_systems(material: ReportMaterial, column: str | None) -> ReportMaterial:
@@ -375,9 +375,9 @@ def read_results(folder: Path) -> JsonObject:
     if not path.is_file():
         raise InputError(f"`RUN` must be a folder that holds {RESULTS}. Got {str(folder)!r}, which has none.")
     try:
-        raw = read_bytes(path, "RUN", MAX_BYTES)
+        raw = read_bytes(path, "RUN", MAX_RESULTS_BYTES)
         # NaN and Infinity are no JSON, yet Python reads them; they would go through every table.
-        result = json.loads(raw, parse_float=_number, parse_constant=_number)
+        result = json.loads(raw, parse_float=_parse_number, parse_constant=_parse_number)
     except (ValueError, RecursionError) as error:
         raise InputError(f"`RUN` must hold {RESULTS} as JSON. Got {error} in {str(path)!r}.") from None
     if not isinstance(result, dict):
@@ -385,20 +385,20 @@ def read_results(folder: Path) -> JsonObject:
     return result
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     """Return a number that no figure overflows on: all that deep writes with a point are small."""
-    if not abs(result := float(text)) < MAX_NUMBER:
+    if not abs(result := float(text)) < MAX_RESULTS_NUMBER:
         raise ValueError(f"an invalid number, {text}")
     return result
 
 
-def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
+def _check_whole_numbers(runs: Sequence[JsonObject], path: Path) -> None:
     """Raise where a whole number is above what a figure holds; of the settings, a seed may be."""
     # Without recursion: nested lists of a file that was tampered with may be deeper than Python's stack.
     stack = [(name, value) for run in runs for name, value in run.items() if name != "settings"]
     while stack:
         name, value = stack.pop()
-        if isinstance(value, int) and not abs(value) < MAX_NUMBER:
+        if isinstance(value, int) and not abs(value) < MAX_RESULTS_NUMBER:
             raise InputError(
                 f"`RUN` must hold {RESULTS} as deep wrote it. Got a whole number of {len(str(abs(value)))} digits for "
                 f"{name!r} in {str(path)!r}."
@@ -407,7 +407,7 @@ def _check_whole(runs: Sequence[JsonObject], path: Path) -> None:
         stack += [(name, part) for part in parts]
 
 
-def _labeled(votes: VoteMatrix, labels: LabelFiles) -> tuple[VoteMatrix, PeopleLabels | None]:
+def _with_people_labels(votes: VoteMatrix, labels: LabelFiles) -> tuple[VoteMatrix, PeopleLabels | None]:
     """Return votes with the labels of most people in place of those beside them, and the people."""
     if not labels.paths:
         return votes, None
@@ -416,8 +416,8 @@ def _labeled(votes: VoteMatrix, labels: LabelFiles) -> tuple[VoteMatrix, PeopleL
     return replace(votes, labels=people.labels, document_ids=documents), people
 
 
-def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
-    votes, people = _labeled(read_votes(tables), labels)
+def _material_of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
+    votes, people = _with_people_labels(read_votes(tables), labels)
     names = ", ".join(Path(table).name for table in tables)
     failures = tuple(read_reasons(tables, votes))
     return ReportMaterial(
@@ -425,48 +425,48 @@ def _of_votes(tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     )
 
 
-def _of_model(path: Path, tables: Sequence[str], labels: LabelFiles, extras: Known) -> ReportMaterial:
+def _material_of_model(path: Path, tables: Sequence[str], labels: LabelFiles, extras: GivenShare) -> ReportMaterial:
     model = load(path)
     provenance = model.fit_report.get("provenance")
-    simulated = isinstance(provenance, dict) and provenance.get("votes") == SIMULATED
+    simulated = isinstance(provenance, dict) and provenance.get("votes") == SIMULATED_MARK
     material = ReportMaterial(f"Model: {path.name}", model=model, path=str(path), simulated=simulated)
     if not tables:
         return material
-    votes, people = _labeled(evaluate.votes_for(model, tables), labels)
-    votes = scores_for(model, votes, extras.scores) if extras.scores else votes
+    votes, people = _with_people_labels(evaluate.read_votes_for_model(model, tables), labels)
+    votes = join_score_tables(model, votes, extras.scores) if extras.scores else votes
     scored, failures = score_by(model, votes, extras.prior), tuple(read_reasons(tables, votes))
     material = replace(material, scored=scored, failures=failures, tables=tuple(tables), people=people)
     return replace(material, soft_tables=tuple(extras.scores))
 
 
-def _of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
+def _material_of_run(folder: Path, tables: Sequence[str], labels: LabelFiles) -> ReportMaterial:
     results = read_results(folder)
-    runs = runs_of(results)
-    _check_whole(runs, folder / RESULTS)
+    runs = held_out_runs(results)
+    _check_whole_numbers(runs, folder / RESULTS)
     title = f"Run: {folder.resolve().name}"
     study = evaluate.DatasetVerdict.of_dict(results.get("verdict"))
     if not runs:
         return ReportMaterial(title, simulated=results.get("simulated") is True, folder=folder, study=study)
-    simulated, origin = results.get("votes") == SIMULATED, results.get("votes")
+    simulated, origin = results.get("votes") == SIMULATED_MARK, results.get("votes")
     beside = tables or [path for path in (origin if isinstance(origin, list) else []) if Path(path).is_file()]
     material = ReportMaterial(title, tuple(runs), simulated=simulated, tables=tuple(beside), folder=folder, study=study)
     scores = folder / "scores.parquet"
     if not scores.is_file():
         return material
-    paths = tables or [str(path) for path in (folder / VOTES,) if path.is_file()]
-    scored, people = _scored_run(scores, read_votes(paths) if paths else None, runs, labels)
+    paths = tables or [str(path) for path in (folder / VOTES_FILE_NAME,) if path.is_file()]
+    scored, people = _read_scored_run(scores, read_votes(paths) if paths else None, runs, labels)
     failures = tuple(read_reasons(beside, scored.votes))
     return replace(material, scored=scored, people=people, failures=failures)
 
 
-def runs_of(results: JsonObject) -> list[JsonObject]:
+def held_out_runs(results: JsonObject) -> list[JsonObject]:
     """Return the held-out datasets of a result; none where it is of another study."""
     runs = results.get("runs", [results])
-    whole = isinstance(runs, list) and all(isinstance(run, dict) and run.keys() >= OF_A_RUN for run in runs)
+    whole = isinstance(runs, list) and all(isinstance(run, dict) and run.keys() >= HOLD_OUT_KEYS for run in runs)
     return runs if whole and runs else []
 
 
-def _scored_run(
+def _read_scored_run(
     path: Path, votes: VoteMatrix | None, runs: list[JsonObject], labels: LabelFiles
 ) -> tuple[ScoredVotes, PeopleLabels | None]:
     columns = {"p": "p_consistent", "low": "p_low", "high": "p_high", "before": "p_uncalibrated"}
@@ -475,9 +475,9 @@ def _scored_run(
         with open_parquet(path, "RUN") as table:
             (whole,) = table.tables(["dataset", "item_id", "label", "decision", "sure", *columns.values()], None)
         frame = whole.to_pandas()
-        scores = {name: _within(frame, column, path) for name, column in columns.items()}
-        decided, sure = (_within(frame, column, path) == 1 for column in ("decision", "sure"))
-        matrix, people = _labeled(_votes_on(frame, votes, path), labels)
+        scores = {name: _checked_numbers(frame, column, path) for name, column in columns.items()}
+        decided, sure = (_checked_numbers(frame, column, path) == 1 for column in ("decision", "sure"))
+        matrix, people = _with_people_labels(_votes_on_items(frame, votes, path), labels)
     except (KeyError, OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -488,13 +488,13 @@ def _scored_run(
         for name, prior in result.items()
         if prior["interval"][0] < prior["interval"][1]  # else nothing was estimated
     }
-    return ScoredVotes(matrix, **scores, decided=decided, sure=sure, how=BY_RUN, priors=priors), people
+    return ScoredVotes(matrix, **scores, decided=decided, sure=sure, how=P_BY_RUN_NOTE, priors=priors), people
 
 
-def _within(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) -> Floats:
+def _checked_numbers(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) -> Floats:
     """Return the numbers of a column, none below `low` or above 1; some columns may lack one."""
     result = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
-    missing = np.isnan(result) & (column in MAY_LACK)
+    missing = np.isnan(result) & (column in NULLABLE_COLUMNS)
     whole = column in ("decision", "label", "sure")
     fits = (result >= low) & (result <= 1) & ((not whole) | (np.rint(result) == result))
     wrong = np.flatnonzero(~missing & ~fits)
@@ -507,14 +507,14 @@ def _within(frame: "pd.DataFrame", column: str, path: Path, low: float = 0.0) ->
     return result
 
 
-def _votes_on(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> VoteMatrix:
+def _votes_on_items(frame: "pd.DataFrame", votes: VoteMatrix | None, path: Path) -> VoteMatrix:
     """Return the votes on the items of a run, in its order; where it kept none, its own decisions in their place."""
-    labels = np.nan_to_num(_within(frame, "label", path, -1), nan=-1).astype(np.int8)
+    labels = np.nan_to_num(_checked_numbers(frame, "label", path, -1), nan=-1).astype(np.int8)
     keys = list(zip(frame["dataset"].astype(str), frame["item_id"].astype(str), strict=True))
     datasets, items = [dataset for dataset, _ in keys], [item for _, item in keys]
     if votes is None:
-        decided = np.nan_to_num(_within(frame, "decision", path), nan=ABSTAIN).astype(np.int8)
-        return VoteMatrix(decided[:, None], items, [DECISION], datasets, labels)
+        decided = np.nan_to_num(_checked_numbers(frame, "decision", path), nan=ABSTAIN).astype(np.int8)
+        return VoteMatrix(decided[:, None], items, [RUN_DECISION_VOTER], datasets, labels)
     at = {key: row for row, key in enumerate(zip(votes.datasets, votes.item_ids, strict=True))}
     rows = np.array([at.get(key, -1) for key in keys], dtype=np.intp)
     # An item that the table of votes lacks has none; row -1, the last one, is masked.

@@ -18,8 +18,8 @@ from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vo
 # Resamples of an interval of balanced accuracy.
 N_BOOT = 2000
 # The most methods in a picture, so that it fits on a sheet: the best of them, and the two that are always wanted.
-MAX_METHODS = 20
-MAJORITY = "majority vote"
+MAX_METHODS_DRAWN = 20
+MAJORITY_NAME = "majority vote"
 
 # The most characters of a name in a picture.
 MAX_LEN = 48
@@ -29,9 +29,9 @@ def methods_of(material: ReportMaterial) -> list[MeasuredMethod]:
     """Return the methods, best first; `ours` is P(consistent) of this report."""
     measured = material.measured
     if material.runs:
-        result = _of_runs(material.runs)
+        result = _methods_of_runs(material.runs)
     elif measured is not None and measured.labeled.any():
-        result = _of_items(measured, material.n_bins)
+        result = _methods_of_items(measured, material.n_bins)
     else:
         left_out = {} if material.model is None else material.model.fit_report["left_out_scores"]
         assert isinstance(left_out, dict)  # as every fit writes it
@@ -45,7 +45,7 @@ def ours(methods: Sequence[MeasuredMethod]) -> MeasuredMethod | None:
     return next((method for method in methods if method.kind == "ours"), None)
 
 
-def _of_runs(runs: Sequence[JsonObject]) -> list[MeasuredMethod]:
+def _methods_of_runs(runs: Sequence[JsonObject]) -> list[MeasuredMethod]:
     """Return the methods that every labeled run has."""
     kinds: dict[str, str] = {}
     rows: dict[str, dict[str, JsonObject]] = {}
@@ -60,12 +60,12 @@ def _of_runs(runs: Sequence[JsonObject]) -> list[MeasuredMethod]:
     return [MeasuredMethod(name, kinds[name], by) for name, by in rows.items() if len(by) == len(labeled)]
 
 
-def _of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
+def _methods_of_items(scored: ScoredVotes, n_bins: int) -> list[MeasuredMethod]:
     """Return P(consistent), the majority vote and every judge alone, on each labeled dataset."""
     votes = scored.votes
     decisions = {
         "P(consistent)": (scored.decided, scored.p, "ours"),
-        MAJORITY: (vote_share(votes.votes) >= 0.5, None, "test"),
+        MAJORITY_NAME: (vote_share(votes.votes) >= 0.5, None, "test"),
     }
     for column, name in enumerate(votes.voter_names):
         decisions[name] = (votes.votes[:, column] != 0, None, "train")
@@ -117,7 +117,7 @@ def methods_chapter(
     title = "Every method, on held-out data" if elsewhere else "Every method"
     if not methods:
         return Chapter("methods", title, ["No labels, so no method can be measured. Give --labels."])
-    has_row = [i < MAX_METHODS or m.kind == "ours" or m.name == MAJORITY for i, m in enumerate(methods)]
+    has_row = [i < MAX_METHODS_DRAWN or m.kind == "ours" or m.name == MAJORITY_NAME for i, m in enumerate(methods)]
     shown = [method for method, is_wanted in zip(methods, has_row, strict=True) if is_wanted][::-1]
     rows = [
         evaluate.IntervalRow(shorten(m.name, MAX_LEN), m.accuracy, m.interval, evaluate.COLORS[m.kind]) for m in shown
@@ -136,9 +136,9 @@ def methods_chapter(
 
 
 # The bars of the distribution of P.
-N_BARS = 20
+N_HISTOGRAM_BARS = 20
 # The number of labels that the next step asks for.
-N_LABELS = 30
+N_TO_LABEL = 30
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Watch:
     canaries: "dict[str, model.Canary | str]"
 
 
-def watch_of(material: ReportMaterial) -> Watch:
+def find_drift(material: ReportMaterial) -> Watch:
     """Compare the votes with those that the model was fitted on, and labels with its P."""
     if material.model is None or material.scored is None:
         return Watch(None, {})
@@ -167,10 +167,10 @@ def watch_of(material: ReportMaterial) -> Watch:
         )
     except InputError as error:
         drift = f"Drift was not tested: {error}"
-    return Watch(drift, dict(_canaries(material.model, material.scored)))
+    return Watch(drift, dict(_canary_tests(material.model, material.scored)))
 
 
-def _canaries(fitted: "model.Model", scored: ScoredVotes) -> "Iterator[tuple[str, model.Canary | str]]":
+def _canary_tests(fitted: "model.Model", scored: ScoredVotes) -> "Iterator[tuple[str, model.Canary | str]]":
     for name, rows in evaluate.dataset_rows(scored.votes):
         part = scored.votes.rows(rows)
         if not (part.labels >= 0).any():
@@ -182,14 +182,14 @@ def _canaries(fitted: "model.Model", scored: ScoredVotes) -> "Iterator[tuple[str
 
 
 # The next step where all items have one P.
-OTHER_JUDGES = (
+OTHER_JUDGES_STEP = (
     "add different judges: another LLM, other prompts, lexical checks",
     "deep ask claims.csv --lexical all --out more.parquet",
 )
 
 
 # The answer of a run with datasets held out, by the outcome of its test against the best judge.
-BEATS = {
+RIVAL_ANSWERS = {
     "ok": "deep beats the best judge.\n",
     "warn": "deep is not clearly better than the best judge.\n",
     "fail": "deep is worse than the best judge.\n",
@@ -206,17 +206,17 @@ def verdict_of(
     tally, votes = evaluate.DecisionCounts(), scored.votes
     tally.add(votes.datasets, votes.item_ids, scored.columns())
     n_labels = 0 if material.measured is None else int(material.measured.labeled.sum())
-    badges = tuple(_badges(material, methods, watch, n_labels))
-    then, command = OTHER_JUDGES if tally.alike else _next(material, badges, n_labels)
+    badges = tuple(_verdict_badges(material, methods, watch, n_labels))
+    then, command = OTHER_JUDGES_STEP if tally.alike else _next_step(material, badges, n_labels)
     training_names = () if watch.drift is None or isinstance(watch.drift, str) else watch.drift.training_votes
     # Where no label counts, the model has seen those that there are: here, or as it was fitted on these very votes.
     learned = bool(scored.labeled.any() or {*training_names} & {*material.learned_from})
-    elsewhere = () if n_labels else tuple(_elsewhere(methods, learned=learned or bool(material.learned_from)))
+    elsewhere = () if n_labels else tuple(_training_figures(methods, learned=learned or bool(material.learned_from)))
     n, k, sets = len(scored.p), votes.shape[1], len(votes.dataset_names)
     by = "" if material.is_own_decision else f", judged by {k} judge{'s' * (k > 1)}"
     labels = f"{int(scored.labeled.sum()):,} labels" if scored.labeled.any() else "NO LABELS here"
     labels = "the model has labels of them" if learned and not scored.labeled.any() else labels
-    answer = next((BEATS[badge.level] for badge in badges if material.runs and badge.chapter == "methods"), "")
+    answer = next((RIVAL_ANSWERS[badge.level] for badge in badges if material.runs and badge.chapter == "methods"), "")
     says = (
         f"{n:,} claims of {sets} dataset{'s' * (sets > 1)}{by}; {labels}.",
         answer + evaluate.suspect_words(tally, labeled=learned),
@@ -232,20 +232,20 @@ def verdict_of(
 SPREAD = "Distribution of P, by decision"
 
 
-def spread_picture(scored: ScoredVotes) -> Picture:
+def histogram_picture(scored: ScoredVotes) -> Picture:
     """Return a histogram of P by state, without the items that no judge voted on."""
     state = np.where(scored.sure, np.where(scored.decided, evaluate.STATES[0], evaluate.STATES[1]), evaluate.STATES[2])
     p, state = scored.p[scored.voted], state[scored.voted]
-    counts = {name: np.histogram(p[state == name], N_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
+    counts = {name: np.histogram(p[state == name], N_HISTOGRAM_BARS, (0.0, 1.0))[0] for name in evaluate.STATES}
     rows = [
-        {"P from": f"{at / N_BARS:.2f} to {(at + 1) / N_BARS:.2f}"}
+        {"P from": f"{at / N_HISTOGRAM_BARS:.2f} to {(at + 1) / N_HISTOGRAM_BARS:.2f}"}
         | {name: f"{counts[name][at]:,}" for name in evaluate.STATES}
-        for at in range(N_BARS)
+        for at in range(N_HISTOGRAM_BARS)
     ]
-    return Picture(inline_svg(evaluate.draw_spread(counts), "spread", SPREAD), SPREAD, [DataTable(SPREAD, rows)])
+    return Picture(inline_svg(evaluate.draw_histogram(counts), "spread", SPREAD), SPREAD, [DataTable(SPREAD, rows)])
 
 
-def _badges(
+def _verdict_badges(
     material: ReportMaterial, methods: Sequence[MeasuredMethod], watch: Watch, n_labels: int
 ) -> Iterator[evaluate.Badge]:
     """Yield the tests: of labels against P, of P on labels, of the judges, and of where the votes are from."""
@@ -269,7 +269,7 @@ def _badges(
         ece_before, measured = None, material.measured
         if measured is not None and (material.model is not None or material.runs):  # else P is no calibrated score
             ece_before = float(np.mean([before for _, _, before, _ in ece_by_dataset(measured, material.n_bins)]))
-        yield from evaluate.badges_of(method, best, ece_before, paired)
+        yield from evaluate.label_badges(method, best, ece_before, paired)
     if watch.drift and not isinstance(watch.drift, str) and not watch.drift.is_training:
         limits = [] if watch.drift.moved else watch.drift.least_words()
         yield evaluate.drift_badge(watch.drift.moved, [*watch.drift.not_tested(), *limits])
@@ -277,7 +277,7 @@ def _badges(
         yield evaluate.SIMULATED_BADGE
 
 
-def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
+def _training_figures(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[str]:
     """Yield the figures of the training datasets, some of which these claims are of where the model has `learned`."""
     method = ours(methods)
     if method is None:
@@ -294,7 +294,7 @@ def _elsewhere(methods: Sequence[MeasuredMethod], *, learned: bool) -> Iterator[
     )
 
 
-def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:
+def _next_step(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: int) -> tuple[str, str]:
     """Return the next step, in words and as a command."""
     tables = " ".join(quote(table) for table in material.tables) or "votes.parquet"
     model = quote(material.path) if material.path else "model.json"
@@ -309,14 +309,14 @@ def _next(material: ReportMaterial, badges: Sequence[evaluate.Badge], n_labels: 
     if not n_labels and material.all_learned:
         others = " --scores new-scores.parquet" if soft else ""
         return (
-            f"score claims that the model was not trained on, and label {N_LABELS} of them to see whether P holds",
-            f"deep label new.parquet --model {model}{others} --n {N_LABELS}",
+            f"score claims that the model was not trained on, and label {N_TO_LABEL} of them to see whether P holds",
+            f"deep label new.parquet --model {model}{others} --n {N_TO_LABEL}",
         )
     if not n_labels:
         by_model = f" --model {model}{soft}" if material.model is not None else ""
         return (
-            f"read the lowest below, and label {N_LABELS} random claims to see whether P holds",
-            f"deep label {tables}{by_model} --n {N_LABELS}",
+            f"read the lowest below, and label {N_TO_LABEL} random claims to see whether P holds",
+            f"deep label {tables}{by_model} --n {N_TO_LABEL}",
         )
     beside = material.people is None
     if material.model is None:

@@ -12,12 +12,12 @@ from deep._util.files import atomic_file, check_out
 from deep.datasets import LabelsGiven, as_labels, is_paths
 from deep.evaluate import DatasetVerdict
 from deep.exceptions import InputError
-from deep.model import Model, VotesLike, votes_of
-from deep.report._chapters import REPORT, page_of
+from deep.model import Model, VotesLike, as_vote_matrix
+from deep.report._chapters import REPORT_FILE_NAME, build_page
 from deep.report._items import TextChoice
 from deep.report._page import page_html
-from deep.report._sources import Known, LabelFiles, ReportMaterial, read_material, score_by, with_systems
-from deep.report._verdict import methods_of, verdict_of, watch_of
+from deep.report._sources import GivenShare, LabelFiles, ReportMaterial, read_material, score_by, with_systems
+from deep.report._verdict import find_drift, methods_of, verdict_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def report(
     scores : array-like of shape (n_items, n_scorers), optional
         Soft scores as the model names them, where it was fitted on some; without them P rests on the votes alone.
     """
-    page = page_of(_material(model, votes, labels, prior, scores), TextChoice())
+    page = build_page(_report_material(model, votes, labels, prior, scores), TextChoice())
     return ShownReport(page_html(page).decode("utf-8"), page.verdict)
 
 
@@ -93,31 +93,31 @@ def verdict(
     votes, labels, prior, scores
         As in :func:`report`.
     """
-    material = _material(model, votes, labels, prior, scores)
-    result = verdict_of(material, methods_of(material), watch_of(material))
+    material = _report_material(model, votes, labels, prior, scores)
+    result = verdict_of(material, methods_of(material), find_drift(material))
     assert result is not None  # there are votes
     return result
 
 
-def _material(
+def _report_material(
     model: Model,
     votes: VotesLike,
     labels: LabelsGiven | None,
     prior: float | None,
     scores: npt.ArrayLike | None,
 ) -> ReportMaterial:
-    matrix = votes_of(model, votes)
+    matrix = as_vote_matrix(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix, votes)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()
     if scores is not None:
-        matrix = votes_of(model, model.beside(matrix, scores))
+        matrix = as_vote_matrix(model, model.beside(matrix, scores))
     scored = score_by(model, matrix, prior)
     return ReportMaterial("Report", model=model, scored=scored, tables=tables)
 
 
-def standard_place(sources: Sequence[str]) -> Path:
+def default_report_path(sources: Sequence[str]) -> Path:
     """Return where a report is written unless a user says otherwise: in the folder of the run, else here."""
-    return next((Path(source) for source in sources if Path(source).is_dir()), Path()) / REPORT
+    return next((Path(source) for source in sources if Path(source).is_dir()), Path()) / REPORT_FILE_NAME
 
 
 def write_report(
@@ -125,7 +125,7 @@ def write_report(
     out: str | Path,
     *,
     labels: LabelFiles | None = None,
-    known: Known | None = None,
+    known: GivenShare | None = None,
     examples: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     texts: bool = True,
@@ -142,7 +142,7 @@ def write_report(
         Ends in .html.
     labels : LabelFiles, optional
         In place of the labels beside the votes; of several people that of most of them counts.
-    known : Known, optional
+    known : GivenShare, optional
         The share of consistent items, and tables of soft scores; of a model with votes.
     examples : path, optional
         A benchmark or a file of examples, in place of what the tables of votes remember.
@@ -179,7 +179,7 @@ def write_report(
     path = check_out(Path(out), [".html"])
     try:
         material = with_systems(read_material(sources, labels, known), compare)
-        page = page_html(page_of(material, TextChoice(examples, columns, texts, ledger)))
+        page = page_html(build_page(material, TextChoice(examples, columns, texts, ledger)))
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from deep.datasets import read_labels, read_scores, read_votes
-from deep.evaluate._selective import FOUND
+from deep.evaluate._selective import UNLABELED_METHOD_NAMES
 from deep.exceptions import InputError
 from deep.model import fit as fit_model
 from deep.model import load
-from deep.report import Known, verdict
+from deep.report import GivenShare, verdict
 from deep.report._sources import read_material
-from deep.report._verdict import methods_of, verdict_of, watch_of
+from deep.report._verdict import find_drift, methods_of, verdict_of
 from tests.commands.model_case import frame_of, refused
 from tests.deep_commands import adapt, check, estimate, fit, report, score
 from tests.model.fitted import small_votes
@@ -178,9 +178,9 @@ def test_a_report_shows_the_p_that_is_scored(here, capsys, tmp_path, more):
     given = grades.scores[grades.datasets == "mine"]
     told = verdict(model, mine, prior=float(more[1]) if more else None, scores=given)
     assert told.suspect.split("\n")[0] in re.sub("<[^>]*>", "", (tmp_path / page).read_text()).replace("\u00a0", " ")
-    known = Known(float(more[1]) if more else None, [soft])
+    known = GivenShare(float(more[1]) if more else None, [soft])
     material = read_material([file, mine], known=known)
-    following = verdict_of(material, methods_of(material), watch_of(material)).command
+    following = verdict_of(material, methods_of(material), find_drift(material)).command
     assert following == f"deep label {mine} --model {file} --scores {soft} --n 30"
     assert report([file, mine, "--out", str(tmp_path / page)]) == 0  # of the other judges alone
     assert items(tmp_path / page)["p"] != shown["p"]
@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_refused(here, capsys, tmp_path, words, message):
 def test_without_labels_it_says_by_which_label_model(here, capsys, tmp_path):
     """In the names of the models, not in a code word."""
     message, _ = fitted(here, capsys, tmp_path, "mine.csv")
-    assert message["members"][0] in {f"by {name}" for name in FOUND.values()}
+    assert message["members"][0] in {f"by {name}" for name in UNLABELED_METHOD_NAMES.values()}
 
 
 @pytest.mark.parametrize(

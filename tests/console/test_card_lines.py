@@ -8,7 +8,7 @@ import pytest
 
 from deep.console import card_lines, plain_tables
 from deep.console._output import fit_to_terminal
-from deep.evaluate import ONE_JUDGE, OuterWorth, panel_card
+from deep.evaluate import ONE_JUDGE_SENTENCE, OuterWorth, panel_card
 from deep.records import VoteMatrix
 
 
@@ -31,7 +31,7 @@ def lines_of(card, **worth):
 
 def test_one_judge_would_do_where_it_would(card):
     """Said where it is found, and not where the panel is better."""
-    message = f"{ONE_JUDGE.format(card.worth.best_judge)} The best single judge"
+    message = f"{ONE_JUDGE_SENTENCE.format(card.worth.best_judge)} The best single judge"
     assert sum(line.startswith(message) for line in lines_of(card, one_judge=True)) == 1
     assert not [line for line in lines_of(card, one_judge=False) if "than one judge" in line]
 

@@ -161,7 +161,7 @@ from commands import page, page_of_options
 from deep import console
 from deep.asking import AskOptions
 from deep.cli import command_parser
-from deep.experiments.loo._command import _settings as loo_settings
+from deep.experiments.loo._command import _read_loo_options as loo_settings
 
 assert "| `--patience` | `patience` | int | `7` | cups of tea |" in page_of_options()
 assert "--patience N" in page("ask", "ask")

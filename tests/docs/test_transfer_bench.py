@@ -11,7 +11,7 @@ from scipy.special import logit
 
 from deep.datasets import published_datasets, published_points, simulate_votes
 from deep.experiments.few_datasets import StudyPanel, draws_of, few_labels, labeled_lines, summarize_labeled
-from deep.model import LeftOutRows, PriorEstimate, Scores, learn_misfit
+from deep.model import HeldOutRows, PriorEstimate, Scores, learn_misfit
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from transfer import main
@@ -131,7 +131,7 @@ def test_labels_of_a_dataset_that_the_model_misreads_correct_it_and_are_flagged(
 
 def rows(p):
     """Return a dataset left out, whose labels follow P."""
-    return LeftOutRows(logit(p), p, 1 - p, np.arange(len(p)))
+    return HeldOutRows(logit(p), p, 1 - p, np.arange(len(p)))
 
 
 @pytest.mark.usefixtures("quick")

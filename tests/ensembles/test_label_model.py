@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from deep.datasets import published_datasets, simulate_votes
-from deep.ensembles._label_models import LabelModel, _right_way_round
+from deep.ensembles._label_models import LabelModel, _orient_labels
 from deep.evaluate import hold_out
 from deep.exceptions import InputError
 from deep.integrations.snorkel import SnorkelLabelModel
@@ -181,6 +181,6 @@ def test_divergence_is_an_error_with_a_remedy():
 def test_labels_that_came_out_swapped_are_turned_back():
     """Voters wrong on most votes at the start's mirror image: of two labels of one prior the one that trusts them."""
     mu = np.array([[0.2, 0.9], [0.8, 0.1]] * 3)
-    np.testing.assert_array_equal(_right_way_round(mu, (0.5, 0.5)), mu[:, ::-1])
-    np.testing.assert_array_equal(_right_way_round(mu, (0.3, 0.7)), mu)
-    np.testing.assert_array_equal(_right_way_round(mu[:, ::-1], (0.5, 0.5)), mu[:, ::-1])
+    np.testing.assert_array_equal(_orient_labels(mu, (0.5, 0.5)), mu[:, ::-1])
+    np.testing.assert_array_equal(_orient_labels(mu, (0.3, 0.7)), mu)
+    np.testing.assert_array_equal(_orient_labels(mu[:, ::-1], (0.5, 0.5)), mu[:, ::-1])

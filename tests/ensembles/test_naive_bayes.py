@@ -5,7 +5,7 @@ import pytest
 from sklearn import naive_bayes
 
 from deep.ensembles import BernoulliNB, MultinomialNB
-from deep.features import tokens
+from deep.features import vote_tokens
 from deep.model import RECIPES, chain_tasks, search, training_set
 from deep.records import VoteMatrix
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
@@ -31,7 +31,7 @@ def test_multinomial_equals_scikit_learns_on_repeated_tokens(alpha: float) -> No
     bags = np.repeat(np.hstack([X == 1, X == 0]), w, axis=0)
     theirs = naive_bayes.MultinomialNB(alpha=alpha).fit(bags, np.repeat(y, w))
     got = MultinomialNB(alpha=alpha).fit(X, y, w).predict_proba(patterns())
-    np.testing.assert_allclose(got, theirs.predict_proba(tokens(patterns())), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(got, theirs.predict_proba(vote_tokens(patterns())), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -58,7 +58,7 @@ def test_the_recipe_says_whether_a_vote_for_0_is_a_token(recipe: str) -> None:
     )
     result = search(tasks, X)[0]
     assert result.params.get("zeros", True) is (recipe == "deep")
-    seen = X if recipe == "paper" else tokens(X)
+    seen = X if recipe == "paper" else vote_tokens(X)
     theirs = naive_bayes.MultinomialNB(alpha=result.params["alpha"]).fit(seen, y)
     if recipe == "paper":  # deep's weighs the classes alike
         np.testing.assert_allclose(result.p, theirs.predict_proba(seen)[:, 1], rtol=0, atol=1e-9)

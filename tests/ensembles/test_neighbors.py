@@ -48,7 +48,7 @@ def test_rows_asked_in_blocks_get_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     """How many distances are held at once changes nothing."""
     model = KNeighbors(n_neighbors=20).fit(*make_votes(), make_weights())
     whole = model.predict_proba(patterns())
-    monkeypatch.setattr(_classifiers, "BLOCK", 1)
+    monkeypatch.setattr(_classifiers, "MAX_DISTANCES_HELD", 1)
     np.testing.assert_allclose(model.predict_proba(patterns()), whole, rtol=0, atol=1e-12)
 
 
@@ -63,11 +63,11 @@ def test_the_table_of_all_patterns_gives_what_pairs_of_rows_give(
     asked = rng.integers(-1, 2, (20_000, k))
     model = KNeighbors(n_neighbors=n_neighbors).fit(X, y, w)
     calls: list[int] = []
-    by_table = _classifiers._weights_of_all
-    monkeypatch.setattr(_classifiers, "_weights_of_all", lambda *given: calls.append(1) or by_table(*given))
+    by_table = _classifiers._weights_of_all_patterns
+    monkeypatch.setattr(_classifiers, "_weights_of_all_patterns", lambda *given: calls.append(1) or by_table(*given))
     whole = model.predict_proba(asked)
     assert calls
-    monkeypatch.setattr(_classifiers, "TABLE", 0)
+    monkeypatch.setattr(_classifiers, "MAX_TABLE_CELLS", 0)
     np.testing.assert_allclose(model.predict_proba(asked), whole, rtol=0, atol=1e-12)
     assert len(calls) == 1
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn import svm
 
 from deep.ensembles import SVC, _classifiers
-from deep.ensembles._classifiers import _decisions
+from deep.ensembles._classifiers import _decision_function
 from tests.contract.test_ensemblers import make_votes, make_weights, patterns
 from tests.ensembles.test_linear import signed
 
@@ -70,8 +70,8 @@ def test_decisions_are_scikit_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rng.integers(-1, 2, (300, 4)).astype(np.int8), rng.integers(0, 2, 300)
     model = SVC().fit(X, y)
     votes = signed(X)
-    monkeypatch.setattr("deep.ensembles._classifiers.BLOCK", 1_000)
-    result = _decisions(model.model_, model.model_.gamma, votes)
+    monkeypatch.setattr("deep.ensembles._classifiers.MAX_DISTANCES_HELD", 1_000)
+    result = _decision_function(model.model_, model.model_.gamma, votes)
     np.testing.assert_allclose(result, model.model_.decision_function(votes), atol=1e-12)
 
 
@@ -87,12 +87,12 @@ def test_of_too_many_rows_as_many_are_drawn_and_they_decide_alike(monkeypatch: p
     """The draws keep each class's weight, are the same in every fit, and decide alike; up to the limit all count."""
     X, y, w = many_rows(1_500)
     whole = SVC().fit(X, y, w).predict_proba(X)[:, 1]
-    monkeypatch.setattr(_classifiers, "MOST_ROWS", len(X))
+    monkeypatch.setattr(_classifiers, "MAX_SVC_ROWS", len(X))
     np.testing.assert_array_equal(SVC().fit(X, y, w).predict_proba(X)[:, 1], whole)
-    monkeypatch.setattr(_classifiers, "MOST_ROWS", 500)
+    monkeypatch.setattr(_classifiers, "MAX_SVC_ROWS", 500)
     model, order = SVC().fit(X, y, w), np.random.default_rng(2).permutation(len(X))
     assert model.model_.shape_fit_[0] <= 500
-    drawn = _classifiers._drawn(y, w)
+    drawn = _classifiers._draw_row_weights(y, w)
     np.testing.assert_allclose(np.bincount(y, weights=drawn), np.bincount(y, weights=w))
     again = SVC().fit(X[order], y[order], w[order]).predict_proba(X)[:, 1]
     np.testing.assert_allclose(again, model.predict_proba(X)[:, 1], rtol=0, atol=1e-6)
@@ -101,7 +101,7 @@ def test_of_too_many_rows_as_many_are_drawn_and_they_decide_alike(monkeypatch: p
 
 def test_a_rare_class_is_drawn_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """One draw at least: without it there would be nothing to tell apart."""
-    monkeypatch.setattr(_classifiers, "MOST_ROWS", 50)
+    monkeypatch.setattr(_classifiers, "MAX_SVC_ROWS", 50)
     X, y, w = many_rows(400)
     rare = np.where(y == 1, w * 1e-6, w)
     assert np.isfinite(SVC().fit(X, y, rare).predict_proba(X)).all()

@@ -19,13 +19,13 @@ from deep.evaluate import (
     Measured,
     Row,
     TableCell,
-    framed,
+    as_frame,
+    frame_records,
     json_value,
     markdown,
     mean_interval,
-    records,
     shown,
-    t_reach,
+    t_half_width,
     write_table,
 )
 from deep.evaluate._verdict import share_words
@@ -63,7 +63,7 @@ def test_figures_take_names_to_the_letter(tmp_path: Path) -> None:
 
 def test_rows_of_json_hold_no_nan_and_no_type_of_numpy() -> None:
     """They are written with `allow_nan=False`."""
-    rows = records(FRAME)
+    rows = frame_records(FRAME)
     assert rows == [{"name": "a|b", "share": 0.5, "n": 1}, {"name": "c", "share": None, "n": 2}]
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
@@ -89,7 +89,7 @@ def test_a_table_is_a_csv_and_a_titled_markdown_file(tmp_path: Path) -> None:
 def test_a_function_that_yields_rows_returns_a_table() -> None:
     """It keeps its docstring, whose first line is the title of the file."""
 
-    @framed
+    @as_frame
     def build(n: int) -> Iterator[Row]:
         """Count to n."""
         yield from ({"i": i} for i in range(n))
@@ -105,7 +105,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
     expected = stats.t.interval(0.9, 3, loc=np.mean(values), scale=stats.sem(values))
     mean, low, high = mean_interval(values, 0.9)
     assert (mean, low, high) == pytest.approx((np.mean(values), *expected), abs=1e-12)
-    assert t_reach(float(np.std(values, ddof=1)), 4, 0.9) == pytest.approx(high - mean, abs=1e-12)
+    assert t_half_width(float(np.std(values, ddof=1)), 4, 0.9) == pytest.approx(high - mean, abs=1e-12)
 
 
 def test_a_caption_stands_in_every_figure(tmp_path: Path) -> None:

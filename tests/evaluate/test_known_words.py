@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from deep.evaluate import label_words, order_words
-from deep.evaluate._selective import _ends
-from deep.model import LeftOut, LeftOutRows, Misfit, PriorEstimate, Scores, fit, learn_misfit
+from deep.evaluate._selective import _shares_of_outer_tenths
+from deep.model import HeldOutData, HeldOutRows, Misfit, PriorEstimate, Scores, fit, learn_misfit
 from deep.records import VoteMatrix
 from tests.deep_commands import score
 from tests.deep_commands import votes as ask
@@ -30,8 +30,8 @@ def unlabeled(votes):
 
 def test_the_ends_of_the_ranking_by_hand():
     """A tenth of the weight, of a point that is half in it half; the shares of all beside it."""
-    one = LeftOut(np.array([2.0, 0.0, -2.0]), np.array([4.0, 8.0, 1.0]), np.array([1.0, 8.0, 1.0]))
-    low, zeros, high, ones = _ends(one)
+    one = HeldOutData(np.array([2.0, 0.0, -2.0]), np.array([4.0, 8.0, 1.0]), np.array([1.0, 8.0, 1.0]))
+    low, zeros, high, ones = _shares_of_outer_tenths(one)
     assert zeros == pytest.approx(10 / 23)
     assert ones == pytest.approx(13 / 23)
     assert high == pytest.approx(0.8)
@@ -120,8 +120,8 @@ def test_datasets_left_out_narrow_the_interval_and_own_labels_do_not():
     """The slack is of models that learned from datasets left out."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=200)
-    rows = [LeftOutRows(z, 1.0 * (rng.random(200) < 0.5), np.zeros(200), np.arange(200)) for _ in range(4)]
-    rows = [LeftOutRows(one.log_odds, one.ones, 1 - one.ones, one.cell) for one in rows]
+    rows = [HeldOutRows(z, 1.0 * (rng.random(200) < 0.5), np.zeros(200), np.arange(200)) for _ in range(4)]
+    rows = [HeldOutRows(one.log_odds, one.ones, 1 - one.ones, one.cell) for one in rows]
     learned = learn_misfit(rows)
     own = Misfit(learned.mean, learned.covariance, learned.n_datasets, learned.cell_spread)
     assert learned.quantile == pytest.approx(0.87 * own.quantile)

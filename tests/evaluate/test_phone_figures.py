@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from deep._util.figures import MOST_CELLS, PHONE_WIDTH, cells_for_phones, fit_to_phone, new_figure, save_figure
 from deep.calibration import plot_reliability
-from deep.evaluate import STATES, draw_error_correlation, draw_spread
+from deep.evaluate import STATES, draw_error_correlation, draw_histogram
 from deep.report._page import inline_svg
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_a_heat_map_has_numbers_for_names(k: int) -> None:
 @pytest.mark.parametrize("most", [1, 900, 9_000, 9_000_000])
 def test_the_spread_of_p_fits_a_phone(most: int) -> None:
     """With its legend, and however many digits stand beside the bars: 366 of the 390 pixels are the page's."""
-    figure = draw_spread({name: np.linspace(0, most, 20).astype(int) for name in STATES})
+    figure = draw_histogram({name: np.linspace(0, most, 20).astype(int) for name in STATES})
     (width,) = re.findall('<svg [^>]*width="([0-9.]+)pt"', inline_svg(figure, "spread", "Spread"))
     assert float(width) / 72 <= 366 / 96
 

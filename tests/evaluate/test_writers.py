@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deep.evaluate import OwnFamily, own_family_words, panel_card
-from deep.evaluate._breakdowns import family_of_llm, own_votes, without_own_votes
+from deep.evaluate._breakdowns import family_of_llm, own_family_vote_mask, without_own_family_votes
 from deep.records import VoteMatrix
 from tests.deep_commands import panel
 
@@ -72,9 +72,9 @@ def test_without_labels_no_bias_is_told():
 def test_own_votes_are_left_out():
     """Those of the judge on its family's texts, and no others."""
     table, writers = written(np.random.default_rng(2), n=40)
-    own = own_votes(table, writers)
+    own = own_family_vote_mask(table, writers)
     assert own.sum(axis=0).tolist() == [20, 0, 0]
-    rest = without_own_votes(table, writers)
+    rest = without_own_family_votes(table, writers)
     assert (rest.votes[own] == -1).all()
     assert (rest.votes[~own] == table.votes[~own]).all()
     assert panel_card(rest, n_boot=1, limit=0, worth=False, writers=writers).own_family == ()

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep.exceptions import InputError
-from deep.experiments.loo._command import _lines
+from deep.experiments.loo._command import _output_lines
 from deep.experiments.loo._run_tables import draw_threshold_transfer
-from deep.experiments.loo._show import _encoders, verdict_lines
+from deep.experiments.loo._show import _encoder_table, verdict_lines
 from tests.deep_commands import loo as main
 
 CHAINS = ["--ensembler", "LogisticRegression", "MajorityLabelVoter", "--calibrator", "platt"]
@@ -308,7 +308,7 @@ def test_printed_encoders_ask_for_scores_where_there_are_none(scored):
     """Where scores were given their columns are full, and nothing more is needed."""
     kinds = ["published", "encoder"] if scored else ["published"]
     rows = [{"kind": k, "name": "enc", "threshold_from": "train", "balanced_accuracy": 0.7} for k in kinds]
-    shown = "\n".join(_encoders([{"test": "a", "votes": ["v.csv"], "baselines": rows}]))
+    shown = "\n".join(_encoder_table([{"test": "a", "votes": ["v.csv"], "baselines": rows}]))
     assert "enc (printed)" in shown
     assert "printed: the paper's Table 3, of one column, not computed here" in shown
     assert ("`deep ask EXAMPLES" in shown) != scored
@@ -541,7 +541,7 @@ def test_tables_fit_the_terminal(xsum, monkeypatch):
     """No line of figures is wider, and no number is broken; a label too long has a line of its own."""
     monkeypatch.setenv("COLUMNS", "80")
     results = json.loads((xsum / "results.json").read_text(encoding="utf-8"))
-    out = "\n".join(_lines(results, xsum, brief=False))
+    out = "\n".join(_output_lines(results, xsum, brief=False))
     figures = [line for line in out.splitlines() if line[:1] in set(" ~>") and any(c.isdigit() for c in line)]
     assert len(figures) > 20
     rows = [line for line in out.splitlines() if line.endswith((" simulated", " printed"))]

@@ -10,8 +10,8 @@ import pytest
 from deep.datasets import join_scores, read_scores, read_votes
 from deep.exceptions import InputError
 from deep.experiments.loo import LooOptions, leave_one_dataset_out, run_all
-from deep.experiments.loo._command import _lines
-from deep.experiments.loo._run import _Clock, held_out_together
+from deep.experiments.loo._command import _output_lines
+from deep.experiments.loo._run import _StageClock, held_out_together
 from deep.model import fit, fit_shared, load
 from tests.deep_commands import fit as deep_fit
 from tests.deep_commands import loo as main
@@ -176,7 +176,7 @@ def test_more_than_twelve_datasets_are_held_out_in_six_groups(asked):
 
 def test_where_patterns_are_many_seven_datasets_are_held_out_in_groups(monkeypatch):
     """Six are held out one by one."""
-    monkeypatch.setattr("deep.model.many_patterns", lambda _votes: True)
+    monkeypatch.setattr("deep.model.has_many_patterns", lambda _votes: True)
     votes, options = small_votes([f"d{i}" for i in range(7)], n=4), LooOptions()
     assert held_out_together(votes, votes.dataset_names[:6], options) == [[f"d{i}"] for i in range(6)]
     assert held_out_together(votes, votes.dataset_names, options) == [["d0", "d6"], *([f"d{i}"] for i in range(1, 6))]
@@ -270,7 +270,7 @@ def test_the_terminal_shows_the_work(tmp_path, loo, capsys):
         assert ending in whole
         assert max(len(line) for line in whole.splitlines() if str(tmp_path) not in line) <= 100
         assert "\x1b" not in whole
-    brief = "\n".join(_lines(json.loads((folder / "results.json").read_text()), folder, brief=True))
+    brief = "\n".join(_output_lines(json.loads((folder / "results.json").read_text()), folder, brief=True))
     assert not any(title in brief for title in titles)
     assert "best judge with its context" in brief
 
@@ -280,12 +280,12 @@ def test_an_svm_that_is_fitted_to_draws_is_said(monkeypatch):
     votes = small_votes()
     test, note = votes.dataset_names[-1], "SVC is fitted to 20 draws wherever its voters leave more distinct rows"
     for most, name, message in ((20, "SVC", True), (20, "LDA", False), (4_000, "SVC", False)):
-        monkeypatch.setattr("deep.ensembles._classifiers.MOST_ROWS", most)
+        monkeypatch.setattr("deep.ensembles._classifiers.MAX_SVC_ROWS", most)
         result = leave_one_dataset_out(votes, test, settings=LooOptions(sizes=[3], ensembler=[name]))
         assert any(line.startswith(note) for line in result.results["notes"]) is message
 
 
 def test_seconds_are_shared_by_the_datasets_held_out():
     """Of what is fitted once for several, each has its part."""
-    clock = _Clock(stages={"fit": 5.0, "score": 1.0}, ensemblers={"LDA": 3.0})
+    clock = _StageClock(stages={"fit": 5.0, "score": 1.0}, ensemblers={"LDA": 3.0})
     assert clock.seconds(2) == {"total": 3.0, "fit": 2.5, "score": 0.5, "ensemblers": {"LDA": 1.5}}

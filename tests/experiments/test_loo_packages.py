@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deep.experiments.loo._show import LIBRARIES
+from deep.experiments.loo._show import LIBRARY_PURPOSES
 from tests.deep_commands import loo
 
 WORK = {
@@ -65,7 +65,7 @@ def test_every_package_takes_part_where_the_last_lines_say_so(tmp_path, capsys):
     worked = {package for package, function in WORK.items() if function in called[package]}
     table = capsys.readouterr().out.partition("Which library did what\n")[2].partition("\n\n")[0]
     message = dict(line.strip().split(": ", 1) for line in table.replace("\n    ", " ").splitlines())
-    assert list(message) == list(LIBRARIES)
+    assert list(message) == list(LIBRARY_PURPOSES)
     for package in WORK:
         name = MADE_BY.get(package, package)
         # The choice of voters may be RFE's for every size: then mRMR was asked, and no chain is its.

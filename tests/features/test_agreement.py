@@ -20,7 +20,7 @@ from deep.features import (
     krippendorff_alpha,
     pairwise_agreement,
 )
-from deep.features._analysis import _BY_SUMS
+from deep.features._analysis import _MEASURES
 
 MEASURES = [cohen_kappa, fleiss_kappa, krippendorff_alpha]
 pairs = arrays(np.int64, st.tuples(st.integers(1, 30), st.just(2)), elements=st.integers(0, 3))
@@ -144,7 +144,7 @@ def test_an_interval_is_that_of_the_resampled_table(measure, monkeypatch):
     """Sums over items, weighted, are the measure on a table that holds each document as often as it was drawn."""
     ratings = np.random.default_rng(5).integers(-1, 3, (40, 2))
     documents = np.arange(40) // 3
-    parts = _BY_SUMS[measure][0](ratings)
+    parts = _MEASURES[measure][0](ratings)
     sums = np.array([parts[documents == one].sum(axis=0) for one in range(14)])
     # Documents that add the same are drawn together: the first of them stands for all.
     _, first, sizes = np.unique(sums, axis=0, return_index=True, return_counts=True)
@@ -156,7 +156,7 @@ def test_an_interval_is_that_of_the_resampled_table(measure, monkeypatch):
     names = [f"document {one:02}" for one in documents]
     result = agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7)
     assert result == pytest.approx(tuple(expected), abs=1e-12)
-    monkeypatch.setattr(_analysis, "MOST_DRAWN", 30)  # a few resamples at a time, as where documents are many
+    monkeypatch.setattr(_analysis, "MAX_COUNTS_DRAWN", 30)  # a few resamples at a time, as where documents are many
     assert agreement_interval(measure, ratings, documents=names, n_boot=50, random_state=7) == result
 
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from deep.features.lexical import LEXICAL, _base
 from deep.features.lexical._base import (
-    FEW_PAIRS,
     LONGEST_CLAIM,
     LONGEST_SOURCE,
+    MAX_PAIRS_ONE_BY_ONE,
     WORD,
     Pair,
     TokenizedText,
-    _Shelf,
+    _TextCache,
     stem,
     words_with_stems,
 )
-from deep.features.lexical._facts import MOST_QUOTED
+from deep.features.lexical._facts import MAX_QUOTATIONS
 from deep.records import Example
 from tests.features.lexical_cases import judged, vote
 
@@ -146,7 +146,7 @@ def test_short_and_long_claims_see_the_same_neighbours():
     """Pairs that are searched for one by one and pairs that are met are the same pairs."""
     claim = f"Shares of Toyota rose. It would buy bonds that analysts in Osaka may revise. {NEWS[90:]} Elephants fly."
     whole, words = Pair(TokenizedText(NEWS), TokenizedText(claim)), TokenizedText(claim).words
-    assert len(set(pairwise(whole.claim.stems))) >= FEW_PAIRS
+    assert len(set(pairwise(whole.claim.stems))) >= MAX_PAIRS_ONE_BY_ONE
     few = (Pair(TokenizedText(NEWS), TokenizedText(f"{a} {b}")).neighbours for a, b in pairwise(words))
     assert whole.neighbours == set().union(*few)
     assert 0 < len(whole.neighbours) < len(words) - 1
@@ -174,9 +174,9 @@ def test_words_as_written_are_the_words_in_lower_case(text):
 
 def test_what_is_remembered_of_texts_has_a_bound(monkeypatch):
     """Neither more pieces than the limit nor long ones are kept."""
-    monkeypatch.setattr(_base, "MOST_KNOWN", 2)
-    known = _base._Known(str.upper)
-    long = "x" * (_base.LONGEST_KNOWN + 1)
+    monkeypatch.setattr(_base, "MAX_CACHED_PIECES", 2)
+    known = _base._PieceCache(str.upper)
+    long = "x" * (_base.MAX_CACHED_PIECE_LENGTH + 1)
     assert [known[text] for text in ("a", "b", long, "a", "c")] == ["A", "B", long.upper(), "A", "C"]
     assert dict(known) == {"c": "C"}
 
@@ -221,7 +221,7 @@ def test_alignment_prefers_rare_words():
 
 def test_the_shelf_holds_what_fits():
     """What was cut up lately is not cut up again, and the shelf never holds more than it may but one text."""
-    shelf = _Shelf(10)
+    shelf = _TextCache(10)
     first = shelf.text("one two")
     assert shelf.text("one two") is first
     shelf.text("three four five six")
@@ -251,7 +251,7 @@ def test_longer_texts_than_checks_read_get_no_vote(check):
 
 def test_more_quotations_than_are_looked_for_get_no_vote():
     """Each would be looked for in the whole source."""
-    quoted = [f'"one two {number}"' for number in range(MOST_QUOTED + 1)]
+    quoted = [f'"one two {number}"' for number in range(MAX_QUOTATIONS + 1)]
     source = " ".join(quoted)
     assert vote("quotes", source, " ".join(quoted[:-1])) == 1
     more = judged("quotes", source, source)

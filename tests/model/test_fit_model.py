@@ -8,14 +8,14 @@ from deep.exceptions import InputError
 from deep.model import (
     AnswerMap,
     ChainOptions,
+    HeldOutData,
     LabeledRows,
-    LeftOut,
     ScoreOptions,
     SharedWork,
     Stack,
     fit,
-    fit_asked,
     fit_average,
+    fit_with_options,
     learn_line,
     load,
     profile_of,
@@ -151,7 +151,7 @@ def test_p_of_two_datasets_by_hand():
     for d in (0, 1):
         one = rows.only(d)
         z = np.clip(both.log_odds(one.votes), -most, most)
-        seen.append(LeftOut(z, (one.labels == 1) * 1.0, (one.labels == 0) * 1.0))
+        seen.append(HeldOutData(z, (one.labels == 1) * 1.0, (one.labels == 0) * 1.0))
     slope, rule = learn_line(seen)
     z = slope * np.clip(both.log_odds(new.votes), -most, most)
     prior = rule.predict(profile_of(z, np.ones(120)))
@@ -285,13 +285,13 @@ def test_what_cannot_be_fitted_is_refused(votes, options, message):
 def test_groups_are_one_a_row():
     """A fit that shares work takes what rows are left out with."""
     with pytest.raises(InputError, match=r"^`groups` must have 360 entries, one a row\. Got 1\.$"):
-        fit_asked(ABC, ChainOptions(), SharedWork(groups=["a"]))
+        fit_with_options(ABC, ChainOptions(), SharedWork(groups=["a"]))
 
 
 def test_groups_are_left_out_together():
     """Two of four datasets in one group: three are left out, as if they were families."""
     groups = np.where(np.isin(ABCD.datasets, ["a", "b"]), "ab", ABCD.datasets)
-    model = fit_asked(ABCD, ChainOptions(), SharedWork(groups=groups))
+    model = fit_with_options(ABCD, ChainOptions(), SharedWork(groups=groups))
     assert list(model.left_out) == ["ab", "c", "d"]
     families = fit(linked(ABCD))
     assert list(families.left_out) == ["a", "c", "d"]

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from deep.evaluate import Target, share_report
 from deep.exceptions import InputError
 from deep.model import fit, prior_lines
-from deep.model._regimes import CANDIDATES, _choose
+from deep.model._regimes import CANDIDATE_FITS, _choose_fit
 from deep.records import VoteMatrix
 
 
@@ -85,12 +85,12 @@ def test_the_average_is_taken_unless_another_is_clearly_better():
     """By more than one standard error of the difference."""
     rng = np.random.default_rng(0)
     average = rng.random(50)
-    rest = {name: average + 0.1 for name in CANDIDATES if name != "average"}
-    assert _choose({"average": average, **rest}, average) == "average"
-    assert _choose({"average": average, **rest, "majority": average - 0.1}, average) == "majority"
+    rest = {name: average + 0.1 for name in CANDIDATE_FITS if name != "average"}
+    assert _choose_fit({"average": average, **rest}, average) == "average"
+    assert _choose_fit({"average": average, **rest, "majority": average - 0.1}, average) == "majority"
     noisy = average - 0.01 + rng.normal(0, 1, 50)
     noisy = noisy - noisy.mean() + average.mean() - 0.01
-    assert _choose({"average": average, **rest, "majority": noisy}, average) == "average"
+    assert _choose_fit({"average": average, **rest, "majority": noisy}, average) == "average"
 
 
 def test_order_of_rows_and_rows_without_a_label_change_nothing_but_the_prior():

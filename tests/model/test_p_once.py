@@ -9,7 +9,7 @@ from deep.datasets import simulate_votes
 from deep.features import distinct_patterns
 from deep.integrations.engines import BatchScorer
 from deep.model import ScoreOptions, _files, fit, load, pattern_grid, score_file
-from deep.model._blend import FEW_ROWS
+from deep.model._blend import MAX_ROWS_FOR_JOINT_WALK
 from deep.records import VoteMatrix
 from tests.model.file.models import MAKERS, model_of, new_rows
 from tests.model.fitted import table_of
@@ -82,7 +82,7 @@ def test_few_rows_are_scored_as_among_many():
     votes = simulate_votes(0)
     model = fit(votes)
     patterns = distinct_patterns(votes.votes)[0]
-    assert len(patterns) > FEW_ROWS
+    assert len(patterns) > MAX_ROWS_FOR_JOINT_WALK
     whole = model.score(patterns, streamed=True)
     for at in range(0, len(patterns), 100):
         assert np.array_equal(model.score(patterns[at : at + 100], streamed=True), whole[at : at + 100])

@@ -18,19 +18,19 @@ from deep.evaluate import (
     DecisionCounts,
     MeasuredMethod,
     Target,
-    badges_of,
     canary_report,
     dataset_rows,
     decision_metrics,
     in_percent,
+    label_badges,
     suspect_words,
 )
 from deep.exceptions import InputError
 from deep.model import checksum, fit
 from deep.report import write_report
-from deep.report._chapters import watch_chapter
+from deep.report._chapters import drift_chapter
 from deep.report._sources import ReportMaterial, read_material, score_by
-from deep.report._verdict import N_BOOT, methods_of, ours, spread_picture, verdict_of, watch_of
+from deep.report._verdict import N_BOOT, find_drift, histogram_picture, methods_of, ours, verdict_of
 from tests.model.fitted import QUICK, small_votes
 
 CHAPTERS = ["items", "headline", "reliability", "methods", "panel", "prior", "watch"]
@@ -242,7 +242,7 @@ def test_a_fault_of_deep_is_not_said_to_be_one_of_the_files(error, tmp_path, mon
     def broken(_):
         raise error("of deep")
 
-    monkeypatch.setattr("deep.report._chapters.watch_chapter", broken)
+    monkeypatch.setattr("deep.report._chapters.drift_chapter", broken)
     with pytest.raises(error, match="of deep"):
         write_report([table], tmp_path / "report.html")
     model = tmp_path / "model.json"
@@ -283,7 +283,7 @@ def test_the_canary_of_each_dataset_is_that_of_deep_check():
     y, z = votes.datasets == "y", votes.datasets == "z"
     votes = replace(votes, labels=np.where(z, -1, np.where(y, 1 - votes.labels, votes.labels)))
     model = fit(small_votes(), **QUICK)
-    chapter = watch_chapter(watch_of(ReportMaterial("", model=model, scored=score_by(model, votes))))
+    chapter = drift_chapter(find_drift(ReportMaterial("", model=model, scored=score_by(model, votes))))
     rows = {row["dataset"]: row for row in chapter.parts[-1].rows}
     assert list(rows) == ["x", "y"]
     for name, row in rows.items():
@@ -482,7 +482,7 @@ def measured(accuracy, half, n=1):
 )
 def test_the_panel_beats_a_judge_only_beyond_chance(own, its, half, n, level):
     """The interval of the paired difference decides, not which of two means is higher."""
-    badge = next(badges_of(measured(own, half, n), measured(its, half, n), None))
+    badge = next(label_badges(measured(own, half, n), measured(its, half, n), None))
     assert (badge.name, badge.level) == ("beats the best judge", level)
 
 
@@ -494,9 +494,9 @@ def test_the_histogram_holds_the_claims_that_somebody_voted_on(tmp_path):
     names = [f"{name}@0123456{at}" for at, name in enumerate(votes.voter_names)]
     material = read_material([written(tmp_path, replace(votes, votes=silent, voter_names=names))])
     at = np.arange(40)
-    (table,) = spread_picture(replace(material.scored, sure=at >= 10, decided=at % 4 == 0)).tables
+    (table,) = histogram_picture(replace(material.scored, sure=at >= 10, decided=at % 4 == 0)).tables
     assert [sum(int(row[state]) for row in table.rows) for state in STATES] == [7, 23, 3]
-    result = verdict_of(material, methods_of(material), watch_of(material))
+    result = verdict_of(material, methods_of(material), find_drift(material))
     assert "\n     7 without a vote\n" in result.suspect
     (best,) = (badge.says for badge in result.badges if badge.name == "beats the best judge")
     assert "@" not in best

@@ -12,8 +12,8 @@ import pytest
 
 import deep
 from deep.exceptions import InputError
-from deep.report import REPORT, report_line, reported_folder, write_report
-from deep.report._sources import OF_A_RUN
+from deep.report import REPORT_FILE_NAME, open_folder_with_report, report_line, write_report
+from deep.report._sources import HOLD_OUT_KEYS
 
 STUDIES = Path(deep.__file__).parent / "experiments"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script><rect width="9" height="9"/></svg>'
@@ -31,7 +31,7 @@ TEXT = """# Scores of <b>judges</b>
 def study(tmp_path):
     """Return the folder of a study whose texts and picture are hostile."""
     folder = tmp_path / "fect"
-    with reported_folder(folder) as scratch:
+    with open_folder_with_report(folder) as scratch:
         (scratch / "results.json").write_text(json.dumps({"scores": [], "simulated": True}))
         (scratch / "report.md").write_text(TEXT)
         (scratch / "figure-1.svg").write_text(SVG)
@@ -41,7 +41,7 @@ def study(tmp_path):
 
 def test_texts_and_pictures_are_shown_and_nothing_runs(study):
     """HTML is escaped, links and images are text, a picture is an image with its numbers."""
-    page = (study / REPORT).read_text(encoding="utf-8")
+    page = (study / REPORT_FILE_NAME).read_text(encoding="utf-8")
     assert "<h3>Scores of &lt;b&gt;judges&lt;/b&gt;</h3>" in page
     assert "<td>&lt;img src=x onerror=alert(1)&gt;</td>" in page
     assert "&lt;i&gt;a&lt;/i&gt;" in page
@@ -54,13 +54,13 @@ def test_texts_and_pictures_are_shown_and_nothing_runs(study):
 
 def test_captions_and_numbers_are_for_people(tmp_path):
     """The name of a file as words, few digits, an interval without brackets; heads of many columns stand upright."""
-    with reported_folder(tmp_path / "run") as scratch:
+    with open_folder_with_report(tmp_path / "run") as scratch:
         (scratch / "results.json").write_text(json.dumps({"scores": []}))
         (scratch / "figure4b-detection.svg").write_text(SVG)
         (scratch / "figure-5-f1.svg").write_text(SVG)
         (scratch / "figure-5-f1.csv").write_text('judge,f1,interval\na,0.333333333333,"[-0.3481821728, 0.25]"\n')
         (scratch / "report.md").write_text("\n".join(["|" + "a |" * 9, "|" + "- |" * 9, "|" + "1 |" * 9]))
-    page = (tmp_path / "run" / REPORT).read_text(encoding="utf-8")
+    page = (tmp_path / "run" / REPORT_FILE_NAME).read_text(encoding="utf-8")
     captions = re.findall("<figcaption>(.*?)</figcaption>", page)
     assert captions == ["Figure 5: F1", "Figure 4b: detection"]
     assert "<bdi>0.3333</bdi>" in page
@@ -71,13 +71,13 @@ def test_captions_and_numbers_are_for_people(tmp_path):
 def test_a_report_is_written_again(study, tmp_path):
     """By the same code, with the same bytes."""
     again = write_report([study], tmp_path / "again.html")
-    assert again.read_bytes() == (study / REPORT).read_bytes()
+    assert again.read_bytes() == (study / REPORT_FILE_NAME).read_bytes()
     assert report_line(study) == f"report: open {study.as_posix()}/report.html"
 
 
 def test_a_study_that_fails_leaves_nothing(tmp_path):
     """Neither a folder nor a report."""
-    with pytest.raises(ZeroDivisionError), reported_folder(tmp_path / "run") as scratch:
+    with pytest.raises(ZeroDivisionError), open_folder_with_report(tmp_path / "run") as scratch:
         (scratch / "results.json").write_text("{}")
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
@@ -87,7 +87,7 @@ def test_a_full_disk_names_the_place_that_was_given(tmp_path, monkeypatch):
     """And not the one that is written to first."""
     full = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=full))
-    with pytest.raises(InputError) as caught, reported_folder(tmp_path / "run") as scratch:
+    with pytest.raises(InputError) as caught, open_folder_with_report(tmp_path / "run") as scratch:
         (scratch / "results.json").write_text("{}")
     assert f"Got {str(tmp_path / 'run')!r}: No space left on device" in str(caught.value)
     assert ".part" not in str(caught.value)
@@ -104,7 +104,7 @@ def test_a_number_of_no_study_is_refused(tmp_path, number):
 
 def test_a_whole_number_of_no_run_is_refused(tmp_path):
     """A figure would overflow on it; a seed may be as large."""
-    run = {name: {} for name in OF_A_RUN} | {"settings": {"random_state": 10**20}, "rows": [{"ece": [10**400]}]}
+    run = {name: {} for name in HOLD_OUT_KEYS} | {"settings": {"random_state": 10**20}, "rows": [{"ece": [10**400]}]}
     (tmp_path / "results.json").write_text(json.dumps(run))
     with pytest.raises(InputError, match="Got a whole number of 401 digits for 'rows' in"):
         write_report([tmp_path], tmp_path / "report.html")
@@ -126,7 +126,7 @@ def test_a_whole_number_of_no_run_is_refused(tmp_path):
 @pytest.mark.filterwarnings("error")
 def test_scores_of_no_run_are_refused(tmp_path, column, value):
     """By column and row, and without a word of a library."""
-    (tmp_path / "results.json").write_text(json.dumps({name: {} for name in OF_A_RUN}))
+    (tmp_path / "results.json").write_text(json.dumps({name: {} for name in HOLD_OUT_KEYS}))
     names = ["label", "decision", "sure", "threshold", "p_consistent", "p_low", "p_high", "p_uncalibrated"]
     rows = pd.DataFrame({name: [0.0, 1.0] for name in names} | {"dataset": "news", "item_id": ["a", "b"]})
     rows.loc[1, column] = value
@@ -158,7 +158,7 @@ def test_every_study_ends_with_its_report(name):
     calls = [node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     names = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls]
     assert "atomic_folder" not in names
-    assert names.count("reported_folder") == names.count("report_line")
+    assert names.count("open_folder_with_report") == names.count("report_line")
     assert "publish" in names or "report_line" in names
 
 

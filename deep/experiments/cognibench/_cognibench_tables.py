@@ -13,7 +13,7 @@ import pandas as pd
 
 from deep._util.figures import BLUE, GRAY, RED, new_figure, plain_grid
 from deep._util.files import JsonObject
-from deep.evaluate import DatasetVerdict, IntervalRow, draw_intervals, framed, markdown
+from deep.evaluate import DatasetVerdict, IntervalRow, as_frame, draw_intervals, markdown
 from deep.exceptions import InputError
 from deep.experiments.cognibench._methods import Method
 from deep.experiments.cognibench._turns import SentenceFlags, Turn, counts_of
@@ -236,7 +236,7 @@ def tables(turns: Sequence[Turn], by_unit: ByUnit, level: str) -> dict[str, pd.D
     return {name: frame for name, frame in result.items() if not frame.empty}
 
 
-@framed
+@as_frame
 def statistics(turns: Sequence[Turn]) -> Iterator[JsonObject]:
     """Table 2: the basic statistics of the labeled turns."""
     yield {
@@ -253,7 +253,7 @@ def _spread(values: Sequence[int]) -> str:
     return f"{min(values)}-{max(values)} ({sum(values) / len(values):.2f})"
 
 
-@framed
+@as_frame
 def detection(scored: ScoredMethods) -> Iterator[JsonObject]:
     """Table 3: F1 of every method, overall, for factual and for cognitive statements."""
     for method, scores in scored:
@@ -262,7 +262,7 @@ def detection(scored: ScoredMethods) -> Iterator[JsonObject]:
         yield {"group": method.group, "method": method.title, **f1, **more}
 
 
-@framed
+@as_frame
 def ablation(scored: ScoredMethods) -> Iterator[JsonObject]:
     """Table 5: recall and precision of the tiered judge by threshold, and without parts of it."""
     for method, scores in scored:
@@ -271,7 +271,7 @@ def ablation(scored: ScoredMethods) -> Iterator[JsonObject]:
             yield {"method": f"{method.ablation} ({method.model})", **cells}
 
 
-@framed
+@as_frame
 def metrics(by_unit: ByUnit) -> Iterator[JsonObject]:
     """All measures of every method, with the counts that they are made of."""
     for unit, scored in by_unit.items():
@@ -315,7 +315,7 @@ def _labels(turns: Sequence[Turn], methods: Sequence[Method], level: str) -> Ite
             yield method.title, [list(zip(kind, result, strict=True)) for kind, result in pairs]
 
 
-@framed
+@as_frame
 def rates(turns: Sequence[Turn], methods: Sequence[Method], by: str, level: str) -> Iterator[JsonObject]:
     """Statements and hallucinations by turn of the dialogue, or by position in the turn.
 
@@ -362,7 +362,7 @@ def _by_generator(turns: Sequence[Turn], methods: Sequence[Method], level: str) 
             yield f"{generator}: {name}", labels
 
 
-@framed
+@as_frame
 def shares(origins: Iterable[Origin]) -> Iterator[JsonObject]:
     """Share of factual and cognitive statements, and of hallucinations among them, by origin."""
     for name, labeled in origins:

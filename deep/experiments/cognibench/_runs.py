@@ -29,7 +29,7 @@ from deep._util.files import (
 from deep._util.names import sentence_spans
 from deep.asking import ProgramEntry, ProgramId
 from deep.datasets import ending_of, read_examples, read_rows
-from deep.evaluate import DatasetVerdict, markdown, records
+from deep.evaluate import DatasetVerdict, frame_records, markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments import study
 from deep.experiments.cognibench import _cognibench_tables as build
@@ -135,7 +135,7 @@ def curve(args: argparse.Namespace) -> int:
     study.publish(
         args,
         _curve_verdict(points, fits),
-        {"points": records(table), "fits": slopes},
+        {"points": frame_records(table), "fits": slopes},
         "\n".join([CURVE_TITLE, "", *markdown(study.percentages(table)), ""]),
         lines=[f"{part}: {100 * slope:+.2f} points by ten times as many chats" for part, (_, slope) in fits.items()],
         tables={FIGURE: table},
@@ -278,7 +278,7 @@ def _write_labels(args: argparse.Namespace, turns: Sequence[Turn], settings: Jso
         "samples": args.samples,
         "turns": len(turns),
         "sentences": dict(sorted(verdicts.items())),
-        "shares": {"table": name, "rows": records(table)},
+        "shares": {"table": name, "rows": frame_records(table)},
     }
     study.publish(
         args,

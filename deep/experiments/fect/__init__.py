@@ -221,7 +221,7 @@ def _asked_verdicts(plan: "Plan", options: "AskOptions | None") -> Iterator[dict
 
 
 def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str, int]) -> None:
-    from deep.evaluate import records
+    from deep.evaluate import frame_records
     from deep.experiments import study
     from deep.experiments.fect import _fect_report
 
@@ -236,10 +236,10 @@ def _write(args: argparse.Namespace, verdicts: "pd.DataFrame", counts: dict[str,
         "runs": args.runs,
         "output": args.output,
         "counts": counts,
-        "summary": records(summary),
-        "consistency": records(repeats),
-        "scores": records(runs),
-        "printed": [] if printed is None else records(printed),
+        "summary": frame_records(summary),
+        "consistency": frame_records(repeats),
+        "scores": frame_records(runs),
+        "printed": [] if printed is None else frame_records(printed),
     }
     text = _fect_report.report(summary, runs, repeats, counts, printed)
     frames = {"scores": runs, "consistency": repeats, "verdicts": verdicts.drop(columns="item")}

@@ -15,7 +15,7 @@ from deep._util.files import JsonObject, read_asset
 from deep.asking import Finder, ask
 from deep.datasets import read_votes
 from deep.ensembles import ENSEMBLER_NAMES, ENSEMBLERS
-from deep.evaluate import DatasetVerdict, markdown, t_reach
+from deep.evaluate import DatasetVerdict, markdown, t_half_width
 from deep.exceptions import InputError
 from deep.features import krippendorff_alpha
 from deep.judges import Judge, parse_voter
@@ -229,7 +229,7 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
 def _half_widths(n_runs: "pd.Series[int]", sds: "pd.Series[float]") -> Floats:
     """Return half of each interval; none where runs do not differ: they say nothing of how far off their mean is."""
     return np.array(
-        [t_reach(sd, n, CONFIDENCE) if n > 1 and sd > 0 else np.nan for n, sd in zip(n_runs, sds, strict=True)]
+        [t_half_width(sd, n, CONFIDENCE) if n > 1 and sd > 0 else np.nan for n, sd in zip(n_runs, sds, strict=True)]
     )
 
 

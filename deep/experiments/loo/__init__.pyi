@@ -17,9 +17,9 @@ from ._run import leave_one_dataset_out as leave_one_dataset_out
 from ._run import loo as loo
 from ._run import run_all as run_all
 from ._run import write_held_out as write_held_out
-from ._run_tables import CAPTION as CAPTION
-from ._run_tables import MOVES as MOVES
-from ._run_tables import PARTS as PARTS
+from ._run_tables import MOVES_TITLE as MOVES_TITLE
+from ._run_tables import PARTS_TABLE_NAME as PARTS_TABLE_NAME
+from ._run_tables import SIMULATED_CAPTION as SIMULATED_CAPTION
 from ._run_tables import LooResult as LooResult
 from ._run_tables import PublishedBaseline as PublishedBaseline
 from ._run_tables import encoder_parts as encoder_parts
@@ -27,7 +27,7 @@ from ._run_tables import published_baselines as published_baselines
 from ._run_tables import published_rows as published_rows
 from ._run_tables import read_votes_and_encoders as read_votes_and_encoders
 from ._run_tables import write_figures as write_figures
-from ._run_tables import write_named as write_named
+from ._run_tables import write_named_table as write_named_table
 from ._run_tables import write_tables as write_tables
 from ._show import aligned as aligned
 from ._show import mean_of as mean_of

@@ -135,11 +135,11 @@ class LooOptions(ChainOptions, console.Computation):
 
     def sizes_for(self, n_voters: int) -> list[int]:
         """Return the distinct sizes for a number of voters, in the order given."""
-        return model.distinct_sizes(self.sizes or model.SIZES, n_voters)
+        return model.distinct_sizes(self.sizes or model.DEFAULT_SUBSET_SIZES, n_voters)
 
 
 @dataclass(frozen=True)
-class _Loo:
+class _LooCommandOptions:
     """Options of the command.
 
     Parameters
@@ -169,19 +169,19 @@ class _Loo:
     seeds: int = option(1, "N", rare=True)
 
 
-RECOMMENDED = {"group": "recommend this one; default: deep's choice"}
+RECOMMENDED_OPTION_GROUP = {"group": "recommend this one; default: deep's choice"}
 
 add_arguments = console.adder(
     *("votes", Encoders, "scale", "ignore", "max-failure-rate", "strict"),
-    *(_Loo, LooOptions, "json"),
-    **dict.fromkeys(("selector", "ensembler", "calibrator", "recipe", "weighting"), RECOMMENDED),
-    sizes={"flags": ["--sizes", "--prompts"], **RECOMMENDED},
+    *(_LooCommandOptions, LooOptions, "json"),
+    **dict.fromkeys(("selector", "ensembler", "calibrator", "recipe", "weighting"), RECOMMENDED_OPTION_GROUP),
+    sizes={"flags": ["--sizes", "--prompts"], **RECOMMENDED_OPTION_GROUP},
     scale={"flags": ["--scale", "--range"], "rare": True},
     json={"help": "print results.json to stdout and nothing else"},
 )
 
 
-def _settings(args: argparse.Namespace) -> LooOptions:
+def _read_loo_options(args: argparse.Namespace) -> LooOptions:
     values = topic_values(LooOptions, args)
     values |= {name: tuple(dict.fromkeys(values[name])) for name in ("ensembler", "calibrator") if name in values}
     sizes = [int(word) if word.isdecimal() else word for word in args.sizes] or None
@@ -189,7 +189,7 @@ def _settings(args: argparse.Namespace) -> LooOptions:
     return LooOptions(**values | beside, netcal=find_spec("netcal") is not None)
 
 
-def _whole(args: argparse.Namespace, results: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
+def _results_content(args: argparse.Namespace, results: "Sequence[loo.LooResult]", seconds: float) -> "evaluate.Run":
     """Return the contents of `results.json`: one run, or all of them with their means."""
     from deep.experiments.loo._run import SCHEMA_VERSION
     from deep.experiments.loo._show import mean_of_runs
@@ -207,14 +207,14 @@ def _whole(args: argparse.Namespace, results: "Sequence[loo.LooResult]", seconds
     }
 
 
-def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[str]:
-    from deep.experiments.loo._show import library_lines, mean_summary, source_of, summary, tables
+def _output_lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[str]:
+    from deep.experiments.loo._show import library_lines, mean_summary, source_of, summary_lines, table_lines
 
     runs = results.get("runs", [results])
     for run in runs:
-        yield from (*summary(run), "")
+        yield from (*summary_lines(run), "")
     if not brief:
-        yield from tables(runs)
+        yield from table_lines(runs)
         yield from library_lines(runs)
     if "mean" in results:
         yield from (*mean_summary(results["mean"], source_of(results, {})), "")
@@ -230,7 +230,7 @@ def _lines(results: "evaluate.Run", folder: Path, *, brief: bool) -> Iterator[st
     yield report.report_line(folder)
 
 
-def _trained_on(
+def _select_training_datasets(
     args: argparse.Namespace, votes: "VoteMatrix", scores: "ScoreTable | None", tests: Sequence[str]
 ) -> "tuple[VoteMatrix, ScoreTable | None]":
     """Return the rows of the dataset held out and of those that `--train` names."""
@@ -250,14 +250,14 @@ def run(args: argparse.Namespace) -> int:
     from deep.experiments.loo._run_tables import seed_tables
 
     console.prepare_processes(args.jobs)
-    settings, origin = _settings(args), console.origin_of(args)
+    settings, origin = _read_loo_options(args), console.origin_of(args)
     votes, scores = loo.read_votes_and_encoders(args)
     few = None if args.few is None else load_part("few-datasets")
     panel = () if few is None else few.few_panel(args.test, args.few, votes, scores)
     names = votes.dataset_names
     tests = list(names) if args.test == "all" else [resolve_dataset(args.test, names, param="test")]
     if args.train:
-        votes, scores = _trained_on(args, votes, scores, tests)
+        votes, scores = _select_training_datasets(args, votes, scores, tests)
     folder = args.out or Path("runs") / f"loo-{'all' if args.test == 'all' else file_name(tests[0])}"
     check_replaceable(folder)
     console.check_apart(args, folder)
@@ -280,8 +280,8 @@ def run(args: argparse.Namespace) -> int:
         where = datasets.locate_row(args.votes, error.dataset, error.example_id, "label")
         raise InputError(f"{error} It is in {where}.") from error
     answer = {} if few is None else {"few": studied, "verdict": few.few_verdict(studied).as_dict()}
-    results = _whole(args, outputs, time.perf_counter() - started) | answer
-    with report.reported_folder(folder) as scratch:
+    results = _results_content(args, outputs, time.perf_counter() - started) | answer
+    with report.open_folder_with_report(folder) as scratch:
         if few is not None:
             few.write_few(studied, scratch)
         write_results(scratch, results)
@@ -296,7 +296,7 @@ def run(args: argparse.Namespace) -> int:
         loo.write_tables(runs, scratch / "tables", votes=origin)
         encoder_figures, moves = loo.encoder_parts(args, votes, scores, runs)
         for name, table in moves.items():
-            evaluate.write_table(scratch / "tables", name, table, loo.MOVES)
+            evaluate.write_table(scratch / "tables", name, table, loo.MOVES_TITLE)
         loo.write_figures(outputs, scratch / "figures", encoders=encoder_figures, simulated=origin == console.SIMULATED)
-    console.print_result(results, _lines(results, folder, brief=args.brief), as_json=args.json)
+    console.print_result(results, _output_lines(results, folder, brief=args.brief), as_json=args.json)
     return ExitStatus.DONE

@@ -67,7 +67,7 @@ def balanced_accuracies(decisions: Mask, y: Labels, w: Floats) -> Floats:
     return np.asarray((per_class[0] + per_class[1]) / 2)
 
 
-def _as_decisions(votes: Votes) -> Mask:
+def _votes_as_decisions(votes: Votes) -> Mask:
     """Return votes as decisions; no vote is P = 0.5, which decides for consistent as everywhere."""
     # A judge that does not vote has flagged nothing.
     return np.asarray((votes == 1) | (votes == ABSTAIN))
@@ -76,10 +76,10 @@ def _as_decisions(votes: Votes) -> Mask:
 def vote_baselines(split: HoldOut, weighting: model.Weighting = "dataset-class") -> list[Baseline]:
     """Return every single voter, the best one chosen on training data, and the majority of all."""
     test, train = split.test, split.train
-    on_train = balanced_accuracies(_as_decisions(train.votes), train.labels, row_weights(train, weighting))
+    on_train = balanced_accuracies(_votes_as_decisions(train.votes), train.labels, row_weights(train, weighting))
     # On training data: the best judge by test labels is known to nobody who deploys one.
     best = int(np.argmax(on_train))
-    decisions = _as_decisions(test.votes)
+    decisions = _votes_as_decisions(test.votes)
     singles = [Baseline(name, "prompt", decisions[:, i]) for i, name in enumerate(test.voter_names)]
     majority = MajorityLabelVoter().fit(train.votes).predict(test.votes) == 1
     return [
@@ -135,7 +135,7 @@ def context_baseline(
     Baseline or None
         None where fewer than three groups can be left out.
     """
-    if len(factorize(groups)[0]) < model.MIN_DATASETS:
+    if len(factorize(groups)[0]) < model.MIN_DATASETS_FOR_SPREAD:
         return None
     train, test = with_scores(split, scores)
     # Grades stand in the votes themselves, too: the table of scores alone does not tell.
@@ -258,7 +258,7 @@ def compare_parts(
     """
     labeled = split.test.labels >= 0
     y = split.test.labels[labeled]
-    if len(factorize(groups)[0]) < model.MIN_DATASETS or len(np.unique(y)) < 2:
+    if len(factorize(groups)[0]) < model.MIN_DATASETS_FOR_SPREAD or len(np.unique(y)) < 2:
         return []
     both = with_scores(split, scores)
     of_encoders = [name in scores.score_names for name in both[0].voter_names]
@@ -292,19 +292,19 @@ def _difference(y: Labels, one: tuple[Floats, Mask], other: tuple[Floats, Mask],
 
 
 # Significance level after Bonferroni's correction over datasets, as in the paper's section 4.4.
-ALPHA = 0.01
+SIGNIFICANCE_LEVEL = 0.01
 
 # Kinds of baselines that are chosen on training data; encoders with a threshold from there come after them.
-RIVALS = ("best_prompt", CONTEXT, "majority")
+RIVAL_KINDS = ("best_prompt", CONTEXT, "majority")
 
 # The resamples that each of m tests needs.
 # No p is below 1 / (draws + 1), and of m tests it has to fall below 0.01 / m: 100 m draws at least.
-DRAWS_A_TEST = 200
+DRAWS_PER_TEST = 200
 
 
-def rivals(baselines: Sequence[Baseline]) -> list[Baseline]:
+def rivals_without_test_labels(baselines: Sequence[Baseline]) -> list[Baseline]:
     """Return the baselines that need no test label."""
-    return [b for b in baselines if b.kind in RIVALS or (b.kind, b.threshold_from) == ("encoder", "train")]
+    return [b for b in baselines if b.kind in RIVAL_KINDS or (b.kind, b.threshold_from) == ("encoder", "train")]
 
 
 def compare(
@@ -340,7 +340,7 @@ def compare(
         ``p_bonferroni_datasets, significant_datasets`` after that over datasets. Empty where a class has no labeled
         row.
     """
-    against = rivals(baselines)
+    against = rivals_without_test_labels(baselines)
     labeled = labels >= 0
     if len(np.unique(labels[labeled])) < 2:
         return []
@@ -353,7 +353,7 @@ def compare(
             y,
             a,
             rival.decisions[labeled],
-            n_boot=max(n_boot, DRAWS_A_TEST * max(n_rivals, n_datasets)),  # p cannot be below 1 / (draws + 1)
+            n_boot=max(n_boot, DRAWS_PER_TEST * max(n_rivals, n_datasets)),  # p cannot be below 1 / (draws + 1)
             random_state=random_state,
         )
         over_rivals, over_datasets = (float(min(1.0, result.p * n)) for n in (n_rivals, n_datasets))
@@ -365,9 +365,9 @@ def compare(
                 "ci": [float(bound) for bound in result.ci],
                 "p": float(result.p),
                 "p_bonferroni": over_rivals,
-                "significant": over_rivals < ALPHA,
+                "significant": over_rivals < SIGNIFICANCE_LEVEL,
                 "p_bonferroni_datasets": over_datasets,
-                "significant_datasets": over_datasets < ALPHA,
+                "significant_datasets": over_datasets < SIGNIFICANCE_LEVEL,
             }
         )
     return rows
@@ -421,10 +421,10 @@ class TestCells:
         return calibration.netcal_expected_calibration_error(label, p[pattern], n_bins=n_bins, sample_weight=weight)
 
 
-Step = Callable[[], None]
+StepCallback = Callable[[], None]
 
 # A candidate chain and its metrics on the held-out dataset.
-ScoredChain = tuple[model.Candidate, Row]
+ScoredChain = tuple[model.ChainCandidate, Row]
 
 
 @dataclass(frozen=True)
@@ -453,7 +453,7 @@ class LooOutcome:
 
 
 def run_tasks(
-    tasks: Sequence[model.ChainTask], targets: Sequence[TestCells], options: LooOptions, step: Step
+    tasks: Sequence[model.ChainTask], targets: Sequence[TestCells], options: LooOptions, step: StepCallback
 ) -> list[list[LooOutcome]]:
     """Run the tasks, in as many processes as the options say.
 
@@ -485,7 +485,7 @@ def run_tasks(
     # Each vote pattern once, and which of them each dataset has.
     patterns, where = distinct_patterns(np.concatenate([target.patterns for target in targets]))
     rows = np.split(where, np.cumsum([len(target.patterns) for target in targets])[:-1])
-    measure = partial(_measure, patterns, list(zip(targets, rows, strict=True)), options)
+    measure = partial(_run_and_measure_task, patterns, list(zip(targets, rows, strict=True)), options)
     result: dict[int, list[LooOutcome]] = {}
     for position, outcome in in_processes(measure, [(i, tasks[i]) for i in order], options.n_jobs, ordered=False):
         result[position] = outcome
@@ -495,7 +495,7 @@ def run_tasks(
     return [list(of_target) for of_target in zip(*outcomes, strict=True)]
 
 
-def _measure(
+def _run_and_measure_task(
     patterns: Votes,
     targets: Sequence[tuple[TestCells, npt.NDArray[np.intp]]],
     options: LooOptions,
@@ -518,7 +518,7 @@ def _measure(
     return position, [of_task(scored) for scored in result]
 
 
-Codes = npt.NDArray[np.intp]
+RowCodes = npt.NDArray[np.intp]
 
 
 def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence[ScoredChain]]) -> pd.DataFrame:
@@ -547,18 +547,18 @@ def chain_table(split: HoldOut, target: TestCells, scored: Mapping[str, Sequence
     p = [one.p[target.row_pattern] for _, one in chains]
     return pd.DataFrame(
         {
-            "dataset": _names([split.name] * n_items, of_item),
-            "item_id": _names(split.test.item_ids.astype(str), of_item),
-            "recipe": _names([recipe for recipe, _ in chains], of_chain),
-            "ensembler": _names([one.ensembler for _, one in chains], of_chain),
+            "dataset": _categories([split.name] * n_items, of_item),
+            "item_id": _categories(split.test.item_ids.astype(str), of_item),
+            "recipe": _categories([recipe for recipe, _ in chains], of_chain),
+            "ensembler": _categories([one.ensembler for _, one in chains], of_chain),
             "size": sizes[of_chain],
-            "calibrator": _names([one.calibrator or model.UNCALIBRATED for _, one in chains], of_chain),
+            "calibrator": _categories([one.calibrator or model.UNCALIBRATED for _, one in chains], of_chain),
             "p": np.concatenate(p) if p else np.empty(0),
         }
     )
 
 
-def _names(values: Sequence[str] | npt.NDArray[np.str_], rows: Codes) -> pd.Categorical:
+def _categories(values: Sequence[str] | npt.NDArray[np.str_], rows: RowCodes) -> pd.Categorical:
     """Return the values at these rows, each name held once."""
     distinct, codes = np.unique(np.asarray(values, dtype=str), return_inverse=True)
     return pd.Categorical.from_codes(codes[rows], categories=distinct.tolist())

@@ -20,25 +20,25 @@ from deep._util.names import resolve_dataset
 from deep.calibration import NETCAL_CLASSES
 from deep.console import SIMULATED, in_processes
 from deep.datasets import ScoreTable, VotesGiven, as_votes
-from deep.ensembles import draws_note, left_out_note
-from deep.evaluate import HELD_OUT, HoldOut, Row, decision_metrics, hold_out, json_value
+from deep.ensembles import draws_note, missing_libraries_note
+from deep.evaluate import HELD_OUT_FOLDS, HoldOut, Row, decision_metrics, hold_out, json_value
 from deep.experiments.loo import _rivals
 from deep.experiments.loo._command import LooOptions
-from deep.experiments.loo._rivals import LooOutcome, ScoredChain, Step, chain_table, run_tasks
+from deep.experiments.loo._rivals import LooOutcome, ScoredChain, StepCallback, chain_table, run_tasks
 from deep.experiments.loo._run_tables import LooResult, methods, published_rows
 from deep.experiments.loo._show import LEARNED_PRIOR
 from deep.features import analyze_votes, distinct_patterns, effective_votes, error_correlation
-from deep.model.stack import ON_VOTES
+from deep.model.stack import VOTE_MEMBERS
 from deep.records import ABSTAIN, VoteMatrix
 
 SCHEMA_VERSION = 1
 
 # Told what is being done and in how many steps; what it returns is called after each step.
-StepOf = Callable[[str, int], Step]
+StartSteps = Callable[[str, int], StepCallback]
 
 
 @dataclass
-class _Clock:
+class _StageClock:
     """Seconds by stage, and processor seconds by ensembler."""
 
     started: float = field(default_factory=time.perf_counter)
@@ -67,7 +67,7 @@ def leave_one_dataset_out(
     published: Sequence[Row] = (),
     fits: model.Fits | None = None,
     n_datasets: int = 1,
-    progress: StepOf = lambda _task, _steps: lambda: None,
+    progress: StartSteps = lambda _task, _steps: lambda: None,
 ) -> LooResult:
     """Hold one dataset out, learn everything on the others, and measure on it.
 
@@ -132,7 +132,7 @@ def leave_datasets_out(
     fits: model.Fits | None,
     prompt_fits: model.Fits | None = None,
     n_datasets: int,
-    progress: StepOf,
+    progress: StartSteps,
 ) -> list[LooResult]:
     """Hold datasets out together, learn everything on the others, and measure on each of them.
 
@@ -150,13 +150,13 @@ def leave_datasets_out(
     list of LooResult
         Of each dataset, its seconds an equal share of those of all.
     """
-    clock = _Clock()
+    clock = _StageClock()
     splits = [hold_out(votes, test, unit=settings.unit, besides=tests) for test in tests]
     split, targets = splits[0], [_rivals.TestCells.from_votes(one.test) for one in splits]
     by_family, seed = settings.unit == "family", settings.random_state
     groups = model.training_groups(split.train, by_family=by_family, random_state=seed)
     clock.lap("split")
-    tasks = [task for recipe in settings.shown for task in _tasks(split, recipe, settings)]
+    tasks = [task for recipe in settings.shown for task in _chain_tasks(split, recipe, settings)]
     clock.lap("select")
     title = split.name + (f" and {len(tests) - 1} others" if len(tests) > 1 else "")
     outcomes = run_tasks(tasks, targets, settings, progress(title, max(1, len(tasks))))
@@ -165,16 +165,16 @@ def leave_datasets_out(
         clock.ensemblers[outcome.ensembler] += outcome.seconds
     fits = member_fits(split, scores, settings, groups) if fits is None else fits
     # The chains of the table are those that `fit` would search, so that they are not fitted twice.
-    searched = [candidate for candidate, _ in _scored_by(settings.own_recipe, outcomes[0])] or None
+    searched = [candidate for candidate, _ in _chains_of_recipe(settings.own_recipe, outcomes[0])] or None
     # The groups of datasets are those that `fit` finds itself; it knows no families.
     mapper = partial(in_processes, n_jobs=settings.n_jobs)
     work = model.SharedWork(groups if by_family else None, fits, searched, mapper)
-    fitted = model.fit_asked(_rivals.with_scores(split, scores)[0], settings, work, random_state=seed)
+    fitted = model.fit_with_options(_rivals.with_scores(split, scores)[0], settings, work, random_state=seed)
     clock.lap("fit")
     result = []
     for one, target, of_target in zip(splits, targets, outcomes, strict=True):
         one.warnings.extend(dict.fromkeys(o.warning for o in of_target if o.warning))
-        scored = {recipe.name: _scored_by(recipe.name, of_target) for recipe in settings.shown}
+        scored = {recipe.name: _chains_of_recipe(recipe.name, of_target) for recipe in settings.shown}
         by_model = _rivals.score_held_out(fitted, one, scores)
         recommended = recommended_row(fitted, by_model, one.test, settings)
         weighting, context = settings.rivals_weighting, _rivals.context_baseline(one, scores, groups=groups, fits=fits)
@@ -185,8 +185,8 @@ def leave_datasets_out(
         ]
         against = {"n_boot": settings.n_boot, "random_state": settings.random_state, "n_datasets": n_datasets}
         results = {
-            **_header(one, settings),
-            **_table(scored, recommended, settings),
+            **_results_header(one, settings),
+            **_chain_rows(scored, recommended, settings),
             "baselines": [
                 *(baseline.row(one.test.labels, **settings.resampling) for baseline in baselines),
                 *published.get(one.name, ()),
@@ -197,14 +197,14 @@ def leave_datasets_out(
             results["parts"] = _rivals.compare_parts(
                 one, scores, groups=groups, fits=fits, prompt_fits=prompt_fits, **settings.resampling
             )
-        results["notes"] = _notes(results, one, settings, len(tests) - 1)
+        results["notes"] = _reader_notes(results, one, settings, len(tests) - 1)
         chains = chain_table(one, target, scored) if settings.all_chains else None
         result.append(LooResult(results, _score_table(one, by_model), chains))
     clock.lap("baselines")
     return [replace(one, results=one.results | {"seconds": clock.seconds(len(tests))}) for one in result]
 
 
-def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[model.ChainTask]:
+def _chain_tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[model.ChainTask]:
     """Return every chain to be looked for by one recipe."""
     training = model.training_set(
         split.train,
@@ -216,7 +216,7 @@ def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[m
     tasks = model.chain_tasks(
         training,
         recipe,
-        sizes=settings.sizes or model.SIZES,
+        sizes=settings.sizes or model.DEFAULT_SUBSET_SIZES,
         ensemblers=settings.table_ensemblers(recipe.name),
         calibrators=settings.table_calibrators,
         selector=settings.selector or "auto",
@@ -231,33 +231,33 @@ def _tasks(split: HoldOut, recipe: model.Recipe, settings: LooOptions) -> list[m
     ]
 
 
-def _scored_by(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]:
+def _chains_of_recipe(recipe: str, outcomes: Sequence[LooOutcome]) -> list[ScoredChain]:
     """Return every candidate of one recipe with its metrics on the held-out dataset."""
     return [pair for outcome in outcomes if outcome.recipe == recipe for pair in outcome.scored]
 
 
-def _best(recipe: str, scored: list[ScoredChain], by: str, calibrators: Sequence[str] | None) -> Row:
+def _best_chain_row(recipe: str, scored: list[ScoredChain], by: str, calibrators: Sequence[str] | None) -> Row:
     """Return the best chain that has one of the calibrators asked for; of all where none is, or where no chain has."""
     some = [pair for pair in scored if (pair[0].calibrator or model.UNCALIBRATED) in (calibrators or ())] or scored
     best = model.recommend([candidate for candidate, _ in some], by)
-    return _row(*next(pair for pair in some if pair[0] is best), recipe) | {"chosen_on": "training"}
+    return _chain_row(*next(pair for pair in some if pair[0] is best), recipe) | {"chosen_on": "training"}
 
 
-def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: LooOptions) -> Row:
+def _chain_rows(scored: dict[str, list[ScoredChain]], recommended: Row, settings: LooOptions) -> Row:
     """Return the rows of the table, `recommended` and its kin, each of them marked with what it was chosen on.
 
     Without a chain the row of the stack or the average is the table.
     """
-    rows = [_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs] or [recommended]
+    rows = [_chain_row(*pair, recipe) for recipe, pairs in scored.items() for pair in pairs] or [recommended]
     results = [row for row in rows if row["balanced_accuracy"] is not None]
     oracle = max(results, key=lambda row: row["balanced_accuracy"], default=None)
     picks: Row = dict.fromkeys(("recommended_by_accuracy", "recommended_chain", "recommended_paper"))
     if chains := scored.get("deep"):
-        picks["recommended_chain"] = _best("deep", chains, "log_loss", settings.calibrator)
-        picks["recommended_by_accuracy"] = _best("deep", chains, "balanced_accuracy", settings.calibrator)
+        picks["recommended_chain"] = _best_chain_row("deep", chains, "log_loss", settings.calibrator)
+        picks["recommended_by_accuracy"] = _best_chain_row("deep", chains, "balanced_accuracy", settings.calibrator)
     if chains := scored.get("paper"):
         # The paper's grid search maximises accuracy. Its choice by test labels nobody can make beforehand.
-        picks["recommended_paper"] = _best("paper", chains, "accuracy", settings.calibrator or ("platt",))
+        picks["recommended_paper"] = _best_chain_row("paper", chains, "accuracy", settings.calibrator or ("platt",))
     return {
         "rows": rows,
         "recommended": recommended | {"chosen_on": "training"},
@@ -266,7 +266,7 @@ def _table(scored: dict[str, list[ScoredChain]], recommended: Row, settings: Loo
     }
 
 
-def _row(candidate: model.Candidate, metrics: Row, recipe: str) -> Row:
+def _chain_row(candidate: model.ChainCandidate, metrics: Row, recipe: str) -> Row:
     return {
         "recipe": recipe,
         "ensembler": candidate.ensembler,
@@ -323,7 +323,7 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
     }
 
 
-def _header(split: HoldOut, settings: LooOptions) -> Row:
+def _results_header(split: HoldOut, settings: LooOptions) -> Row:
     labels = split.test.labels[split.test.labels >= 0]
     names, sizes = np.unique(split.train.datasets.astype(str), return_counts=True)
     analysis = analyze_votes(split.train.votes, split.train.labels, voter_names=split.train.voter_names)
@@ -351,16 +351,16 @@ def _header(split: HoldOut, settings: LooOptions) -> Row:
     }
 
 
-def _notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
+def _reader_notes(results: Row, split: HoldOut, settings: LooOptions, n_besides: int) -> list[str]:
     """Return the caveats that a reader should know, in sentences."""
     train, n_train = split.train, len(results["train"])
     together = f"Held out together with {n_besides:,} other datasets. Everything is learned on the other {n_train:,}."
-    result = [together if n_besides else None, model.grouped_note(n_train)]
+    result = [together if n_besides else None, model.shared_folds_note(n_train)]
     if settings.shown and settings.ensembler is None:
-        result.append(left_out_note())
+        result.append(missing_libraries_note())
     if any(recipe.inner_folds == "dataset" for recipe in settings.shown):
         result.append(
-            model.grouped_note(n_train, model.chain_limit(train), start="While chains were searched for, the")
+            model.shared_folds_note(n_train, model.chain_limit(train), start="While chains were searched for, the")
         )
     if any("SVC" in settings.table_ensemblers(recipe.name) for recipe in settings.shown):
         result.append(draws_note(len(distinct_patterns(np.column_stack([train.votes, train.labels]))[0])))
@@ -383,14 +383,14 @@ def _score_table(split: HoldOut, scores: model.Scores) -> pd.DataFrame:
 
 
 # A row for each chain and item: as numbers into a dictionary the names take a fraction of the file.
-NAME = pa.dictionary(pa.int32(), pa.string())
+NAME_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 # The columns of `chains.parquet`.
-CHAINS = pa.schema(
+CHAINS_SCHEMA = pa.schema(
     {
-        **dict.fromkeys(("dataset", "item_id", "recipe", "ensembler"), NAME),
+        **dict.fromkeys(("dataset", "item_id", "recipe", "ensembler"), NAME_TYPE),
         "size": pa.int32(),
-        "calibrator": NAME,
+        "calibrator": NAME_TYPE,
         "p": pa.float64(),
     }
 )
@@ -402,10 +402,10 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
     Where patterns of votes are many, more datasets than there are groups are. Datasets with common documents are in one
     group, and siblings where families are held out.
     """
-    if len(tests) <= (HELD_OUT.folds if model.many_patterns(votes) else HELD_OUT.above):
+    if len(tests) <= (HELD_OUT_FOLDS.folds if model.has_many_patterns(votes) else HELD_OUT_FOLDS.above):
         return [[test] for test in tests]
     matrix = votes.rows(np.isin(votes.datasets.astype(str), list(tests)))
-    limit = model.FoldLimit(HELD_OUT.folds, HELD_OUT.folds)
+    limit = model.FoldLimit(HELD_OUT_FOLDS.folds, HELD_OUT_FOLDS.folds)
     folds = model.inner_folds(matrix, model.RECIPES["deep"], by_family=options.unit == "family", limit=limit).of_row
     groups: dict[int, list[str]] = {}
     for name, first in zip(*np.unique(matrix.datasets.astype(str), return_index=True), strict=True):
@@ -415,9 +415,9 @@ def held_out_together(votes: VoteMatrix, tests: Sequence[str], options: LooOptio
 
 def member_fits(split: HoldOut, scores: ScoreTable | None, options: LooOptions, groups: Texts) -> model.Fits | None:
     """Fit the members that the model and the best judge with its context need; None of fewer than three groups."""
-    if len(factorize(groups)[0]) < model.MIN_DATASETS:
+    if len(factorize(groups)[0]) < model.MIN_DATASETS_FOR_SPREAD:
         return None
-    return _fitted(_rivals.with_scores(split, scores)[0], groups, options).without()
+    return _fit_members(_rivals.with_scores(split, scores)[0], groups, options).without()
 
 
 def shared_fits(
@@ -433,7 +433,7 @@ def shared_fits(
     labeled, and no two datasets share a document. `members` are by default those that the options need.
     """
     names = votes.dataset_names
-    alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= model.MIN_DATASETS
+    alone = len(tests) < 2 or options.unit != "dataset" or len(names) <= model.MIN_DATASETS_FOR_SPREAD
     # Answers of grades and scores are mapped by the rows that a fit has, so each has its own members.
     if alone or scores is not None or (votes.labels < 0).any():
         return None
@@ -442,10 +442,10 @@ def shared_fits(
         return None
     if len(factorize(model.training_groups(votes))[0]) < len(names):
         return None
-    return _fitted(votes, votes.datasets, options, members, tests)
+    return _fit_members(votes, votes.datasets, options, members, tests)
 
 
-def _fitted(
+def _fit_members(
     votes: VoteMatrix,
     groups: Texts,
     options: LooOptions,
@@ -477,7 +477,7 @@ def run_all(
     # A fit that is shared lacks one dataset; where several are held out together, it has seen the others of the group.
     if len(groups) == len(tests):
         shared = shared_fits(votes, tests, scores, settings)
-        prompts = None if scores is None else shared_fits(votes, tests, None, settings, ON_VOTES)
+        prompts = None if scores is None else shared_fits(votes, tests, None, settings, VOTE_MEMBERS)
     step()
     for together in groups:
         results = leave_datasets_out(
@@ -560,7 +560,7 @@ def write_held_out(votes: VoteMatrix, tests: Sequence[str], path: Path) -> None:
 
 def write_chains(results: Sequence[LooResult], path: Path, origin: str | list[str]) -> None:
     """Write P by every chain of every run, one run after the other."""
-    schema = CHAINS.with_metadata({b"deep.votes": json.dumps(origin).encode()})
+    schema = CHAINS_SCHEMA.with_metadata({b"deep.votes": json.dumps(origin).encode()})
     with pq.ParquetWriter(path, schema) as writer:
         for result in results:
             writer.write_table(pa.Table.from_pandas(result.chains, schema=schema, preserve_index=False))

@@ -18,10 +18,10 @@ from deep._util.names import file_name
 from deep.calibration import plot_reliability
 from deep.console import SIMULATED, read_votes_and_scores
 from deep.datasets import ScoreTable, published_datasets, read_examples
-from deep.evaluate import COLORS, IntervalRow, Row, Run, draw_intervals, framed, method_rows, row_weights, write_table
+from deep.evaluate import COLORS, IntervalRow, Row, Run, as_frame, draw_intervals, method_rows, row_weights, write_table
 from deep.exceptions import InputError
 from deep.experiments.loo._rivals import best_threshold
-from deep.experiments.loo._show import BASELINES, CHAINS, LEARNED_PRIOR, ORIGINS, PRINTED, encoder_rows, mean_of
+from deep.experiments.loo._show import BASELINE_LABELS, CHAINS, LEARNED_PRIOR, ORIGINS, PRINTED, encoder_rows, mean_of
 from deep.records import VoteMatrix
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LooResult:
     chains: pd.DataFrame | None = None
 
 
-@framed
+@as_frame
 def single_voters(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 1: every voter alone on every held-out dataset."""
     for run in runs:
@@ -61,10 +61,10 @@ def single_voters(runs: Sequence[Run]) -> Iterator[Row]:
 def ensemblers(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 2: balanced accuracy before calibration, by ensembler and number of voters."""
     rows = [{**row, "dataset": run["test"]} for run in runs for row in run["rows"] if row["calibrator"] is None]
-    return _wide(pd.DataFrame(rows), ["dataset", "n_prompts"], "balanced_accuracy")
+    return _one_row_per_ensembler(pd.DataFrame(rows), ["dataset", "n_prompts"], "balanced_accuracy")
 
 
-@framed
+@as_frame
 def methods(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 3: encoders with thresholds from the other datasets, published figures, single voters, our ensembles."""
     for run in runs:
@@ -86,15 +86,15 @@ def _accuracy(row: Row) -> Row:
 
 def calibration_by_size(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 4: calibration error before and after Platt scaling, by ensembler and number of voters."""
-    return _errors(runs, ("uncalibrated", "platt"))
+    return _calibration_error_rows(runs, ("uncalibrated", "platt"))
 
 
 def calibration_by_calibrator(runs: Sequence[Run]) -> pd.DataFrame:
     """Table 5: calibration error under every calibrator, by ensembler and number of voters."""
-    return _errors(runs, None)
+    return _calibration_error_rows(runs, None)
 
 
-@framed
+@as_frame
 def gains(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 6: the gain of what is recommended over the voter chosen on training data, and of the best of both on test.
 
@@ -117,15 +117,15 @@ def gains(runs: Sequence[Run]) -> Iterator[Row]:
             }
 
 
-@framed
-def parts(runs: Sequence[Run]) -> Iterator[Row]:
+@as_frame
+def stack_parts(runs: Sequence[Run]) -> Iterator[Row]:
     """Show deep's stack on prompts, on encoders and on both, and their paired differences."""
     for run in runs:
         for row in run.get("parts") or ():
             yield {"dataset": run["test"], **row}
 
 
-@framed
+@as_frame
 def voters(runs: Sequence[Run]) -> Iterator[Row]:
     """Labeling-function analysis of every voter on the training rows of each run."""
     yield from ({"held_out": run["test"], **row} for run in runs for row in run["voters"])
@@ -143,14 +143,14 @@ def error_correlations(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _errors(runs: Sequence[Run], calibrators: Sequence[str] | None) -> pd.DataFrame:
+def _calibration_error_rows(runs: Sequence[Run], calibrators: Sequence[str] | None) -> pd.DataFrame:
     of_runs = [(run["test"], row) for run in runs for row in run["rows"]]
     rows = [{**row, "dataset": test, "calibrator": row["calibrator"] or "uncalibrated"} for test, row in of_runs]
     errors = [row for row in rows if calibrators is None or row["calibrator"] in calibrators]
-    return _wide(pd.DataFrame(errors), ["dataset", "n_prompts", "calibrator"], "ece")
+    return _one_row_per_ensembler(pd.DataFrame(errors), ["dataset", "n_prompts", "calibrator"], "ece")
 
 
-def _wide(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
+def _one_row_per_ensembler(frame: pd.DataFrame, columns: list[str], value: str) -> pd.DataFrame:
     """Return a row an ensembler (and recipe), a column per combination, in the order of appearance."""
     if frame.empty:
         return frame
@@ -174,15 +174,15 @@ def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[
 
 
 # The reasons for which a threshold may move.
-MOVED_BY = ("source", "length", "balance")
+THRESHOLD_MOVE_REASONS = ("source", "length", "balance")
 
 # The ending of a reason's name where as many items are drawn at random: how far chance alone moves the threshold.
 CHANCE = ", chance"
 
 # The shares of consistent items at which the best threshold is looked for.
-SHARES = (0.25, 0.5, 0.75)
+CONSISTENT_SHARES_TRIED = (0.25, 0.5, 0.75)
 # The thirds of a dataset by the length of its sources.
-LENGTHS = ("short", "middle", "long")
+LENGTH_THIRDS = ("short", "middle", "long")
 
 
 def source_lengths(votes: VoteMatrix, texts: str) -> Floats:
@@ -223,27 +223,27 @@ def threshold_moves(
     parts: list[tuple[str, str, Mask, float]] = [
         *(("source", name, labeled & (names == name), 0.5) for name in votes.dataset_names),
         *(("source" + CHANCE, name, labeled & (mixed == name), 0.5) for name in votes.dataset_names),
-        *(("balance", f"{share:.0%}", labeled, share) for share in SHARES),
+        *(("balance", f"{share:.0%}", labeled, share) for share in CONSISTENT_SHARES_TRIED),
     ]
     if lengths is not None:
         noise = np.where(np.isnan(lengths), np.nan, rng.random(len(y)))
-        parts += [*_thirds("length", lengths, labeled, names), *_thirds("length" + CHANCE, noise, labeled, names)]
+        parts += [*_by_third("length", lengths, labeled, names), *_by_third("length" + CHANCE, noise, labeled, names)]
     rows = []
     for why, part, mask, share in parts:
         weights = row_weights(votes.rows(mask))
-        for name, column, (low, high) in _in_range(scores):
+        for name, column, (low, high) in _encoders_with_ranges(scores):
             at = best_threshold(column[mask], y[mask], weights, share=share)
             rows.append((name, why, part, (at - low) / ((high - low) or 1.0)))
     return pd.DataFrame(rows, columns=["encoder", "moved_by", "part", "threshold"]).dropna(ignore_index=True)
 
 
-def _in_range(scores: ScoreTable) -> Iterator[tuple[str, Floats, tuple[float, float]]]:
+def _encoders_with_ranges(scores: ScoreTable) -> Iterator[tuple[str, Floats, tuple[float, float]]]:
     for name, column in zip(scores.score_names, scores.scores.T, strict=True):
         if not np.isnan(column).all():
             yield name, column, scores.ranges.get(name) or (float(np.nanmin(column)), float(np.nanmax(column)))
 
 
-def _thirds(
+def _by_third(
     why: str, values: Floats, labeled: Mask, names: "np.typing.NDArray[np.object_]"
 ) -> Iterator[tuple[str, str, Mask, float]]:
     """Yield the rows of the lower, middle and upper third of each dataset by some values."""
@@ -253,12 +253,12 @@ def _thirds(
         rows = np.flatnonzero(usable & (names == name))
         # Thirds within each dataset: over all datasets, long sources would be those of one dataset.
         third[rows[np.argsort(values[rows], kind="stable")]] = np.arange(len(rows)) * 3 // len(rows)
-    yield from ((why, part, third == i, 0.5) for i, part in enumerate(LENGTHS))
+    yield from ((why, part, third == i, 0.5) for i, part in enumerate(LENGTH_THIRDS))
 
 
 def draw_threshold_moves(moves: pd.DataFrame) -> "Figure":
     """Draw why thresholds move: a panel for each thing that may move them, and below in gray what chance does."""
-    reasons = [why for why in MOVED_BY if (moves["moved_by"] == why).any()]
+    reasons = [why for why in THRESHOLD_MOVE_REASONS if (moves["moved_by"] == why).any()]
     encoders = list(dict.fromkeys(moves["encoder"]))
     figure = new_figure(2.2 + 2.6 * len(reasons), 1.6 + 0.4 * len(encoders))
     # On one axis, so that how far a reason moves the threshold can be compared.
@@ -345,7 +345,7 @@ def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str
         for seed, runs in runs_by_seed.items()
         for run in runs
         for what, row in [*((key, run[key]) for key in CHAINS), *((row["kind"], row) for row in run["baselines"])]
-        if row is not None and (what in CHAINS or what in BASELINES)
+        if row is not None and (what in CHAINS or what in BASELINE_LABELS)
     ]
     table = pd.DataFrame(rows)
     spread = table.groupby(["held_out", "what"], sort=False)[metrics].agg(["mean", "std", "min", "max"])
@@ -354,9 +354,9 @@ def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str
     yield "seeds-spread", f"Mean and spread over {len(runs_by_seed)} seeds", spread.reset_index()
 
 
-PARTS = "prompts-encoders-both"
+PARTS_TABLE_NAME = "prompts-encoders-both"
 
-TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
+TABLE_BUILDERS: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
     "table1-single-voters": single_voters,
     "table2-ensemblers": ensemblers,
     "table3-methods": methods,
@@ -364,7 +364,7 @@ TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
     "table5-calibrators": calibration_by_calibrator,
     "table6-gains": gains,
     "figure2-threshold-transfer": threshold_transfer,
-    PARTS: parts,
+    PARTS_TABLE_NAME: stack_parts,
     "voters": voters,
     "error-correlation": error_correlations,
 }
@@ -373,16 +373,16 @@ TABLES: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
 def write_tables(runs: Sequence[Run], folder: Path, *, votes: str | list[str]) -> None:
     """Write every table that has rows as CSV and Markdown; `votes` says where the votes came from, in each of them."""
     folder.mkdir()
-    for name in TABLES:
-        write_named(name, runs, folder, votes=votes)
+    for name in TABLE_BUILDERS:
+        write_named_table(name, runs, folder, votes=votes)
 
 
-def write_named(name: str, runs: Sequence[Run], folder: Path, *, votes: str | list[str]) -> None:
-    """Write one table of `TABLES`, where it has rows."""
-    frame = TABLES[name](runs)
+def write_named_table(name: str, runs: Sequence[Run], folder: Path, *, votes: str | list[str]) -> None:
+    """Write one table of `TABLE_BUILDERS`, where it has rows."""
+    frame = TABLE_BUILDERS[name](runs)
     votes = votes if isinstance(votes, str) else ", ".join(votes)
     if not frame.empty:
-        title = (TABLES[name].__doc__ or "").splitlines()[0]
+        title = (TABLE_BUILDERS[name].__doc__ or "").splitlines()[0]
         printed = frame["type"] == "published" if "type" in frame else np.zeros(len(frame), dtype=bool)
         write_table(folder, name, frame.assign(votes=np.where(printed, PRINTED, votes)), title, note=f"Votes: {votes}.")
 
@@ -505,9 +505,9 @@ def encoder_parts(
     }, {"threshold-moves": moves}
 
 
-MOVES = "Where the best threshold of each encoder lies, and why it moves"
+MOVES_TITLE = "Where the best threshold of each encoder lies, and why it moves"
 
-CAPTION = "SIMULATED votes: no LLM was called"
+SIMULATED_CAPTION = "SIMULATED votes: no LLM was called"
 
 
 def write_figures(
@@ -531,13 +531,13 @@ def write_figures(
     for result in results:
         run = result.results
         name = file_name(run["test"])
-        figures[f"balanced-accuracy-{name}"] = _balanced_accuracies(run)
+        figures[f"balanced-accuracy-{name}"] = _draw_balanced_accuracies(run)
         if run["recommended"]["ece"] is not None:
-            figures[f"reliability-{name}"] = _reliability(result)
-    save_figures(figures, folder, caption=CAPTION if simulated else "")
+            figures[f"reliability-{name}"] = _draw_reliability(result)
+    save_figures(figures, folder, caption=SIMULATED_CAPTION if simulated else "")
 
 
-def _reliability(result: LooResult) -> "Figure":
+def _draw_reliability(result: LooResult) -> "Figure":
     """Draw observed against predicted shares before and after calibration, and split by predicted class."""
     labeled_rows = result.scores.dropna(subset=["label"])
     chain = result.results["recommended"]
@@ -552,7 +552,7 @@ def _reliability(result: LooResult) -> "Figure":
     )
 
 
-def _balanced_accuracies(run: Run) -> "Figure":
+def _draw_balanced_accuracies(run: Run) -> "Figure":
     """Draw every method of one run with its 95 % interval."""
     intervals = [
         IntervalRow(

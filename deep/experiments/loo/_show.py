@@ -21,19 +21,19 @@ CHAINS = {
     "oracle": "ORACLE: best of the table on test labels",
 }
 
-BASELINES = {
+BASELINE_LABELS = {
     "best_prompt": "best single voter on training data",
     CONTEXT: "best judge with its context",
     "majority": "majority vote",
 }
 
 # The most columns of a line.
-WIDTH = 100
+MAX_LINE_WIDTH = 100
 
 # The most training datasets that are named in print; results.json has them all.
-MAX_LISTED = 50
+MAX_DATASETS_LISTED = 50
 
-AVERAGED = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
+AVERAGED_METRICS = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
 
 
 # The origin of a figure that the paper prints and this run did not compute.
@@ -45,7 +45,7 @@ LEARNED_PRIOR = "learned-prior"
 
 
 # The sign before a row, by where its figures are from.
-MARKS = {"measured": " ", SIMULATED: "~", PRINTED: ">"}
+ORIGIN_MARKS = {"measured": " ", SIMULATED: "~", PRINTED: ">"}
 
 
 def source_of(run: Run, row: Row) -> str:
@@ -55,27 +55,27 @@ def source_of(run: Run, row: Row) -> str:
     return SIMULATED if run["votes"] == SIMULATED else "measured"
 
 
-def summary(run: Run) -> Iterator[str]:
+def summary_lines(run: Run) -> Iterator[str]:
     """Yield the lines that a person reads after one dataset was held out."""
     prior = "no labels" if run["prior_test"] is None else f"{100 * run['prior_test']:.1f} % consistent"
-    trained = f"{sum(run['train'].values())} rows of {listed(list(run['train']), MAX_LISTED)}"
-    yield from _wrapped(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
+    trained = f"{sum(run['train'].values())} rows of {listed(list(run['train']), MAX_DATASETS_LISTED)}"
+    yield from _wrap_lines(f"{run['test']}: {run['n_test']} items ({prior}), trained on {trained}", 0)
     if run["recommended"]["balanced_accuracy"] is not None:
         yield from verdict_lines([run])
-    yield from _wrapped("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
+    yield from _wrap_lines("(~ of simulated votes; > printed in the paper, not computed here; no mark: measured)", 0)
     if run["prior_test"] is None:
-        yield from _wrapped("(training: no label here, so measured on held-out parts of the training data)", 0)
-    yield _cells("", "bal. acc.", "95 % interval", "ECE", "floor", "log loss", "from")
+        yield from _wrap_lines("(training: no label here, so measured on held-out parts of the training data)", 0)
+    yield _table_line("", "bal. acc.", "95 % interval", "ECE", "floor", "log loss", "from")
     for key, label in CHAINS.items():
         if run[key] is not None:
-            yield _line(label, run[key], source_of(run, run[key]))
+            yield _metrics_line(label, run[key], source_of(run, run[key]))
             calibrator = run[key]["calibrator"] or "none"
-            yield from _wrapped(f"{run[key]['ensembler']} on {_voters(run[key])}, calibrator {calibrator}", 6)
+            yield from _wrap_lines(f"{run[key]['ensembler']} on {_voters_text(run[key])}, calibrator {calibrator}", 6)
         if run[key] is not None and "prior" in run[key]:
-            yield from _wrapped(_prior(run[key]["prior"]), 6)
+            yield from _wrap_lines(_prior_text(run[key]["prior"]), 6)
     for row in run["baselines"]:
-        if row["kind"] in BASELINES and row["balanced_accuracy"] is not None:
-            yield _line(BASELINES[row["kind"]], row, source_of(run, row))
+        if row["kind"] in BASELINE_LABELS and row["balanced_accuracy"] is not None:
+            yield _metrics_line(BASELINE_LABELS[row["kind"]], row, source_of(run, row))
     # Of the encoders with a threshold learned on the other datasets.
     results = [
         row for row in run["baselines"] if row["threshold_from"] == "train" and row["balanced_accuracy"] is not None
@@ -83,17 +83,17 @@ def summary(run: Run) -> Iterator[str]:
     encoders = [row for row in results if row["kind"] in ("encoder", "published")]
     if encoders:
         best = max(encoders, key=lambda row: row["balanced_accuracy"])
-        yield _line(f"ORACLE: best encoder, {best['name']}", best, source_of(run, best))
+        yield _metrics_line(f"ORACLE: best encoder, {best['name']}", best, source_of(run, best))
     for sentence in [*(f"warning: {warning}" for warning in run["warnings"]), *run["notes"]]:
-        yield from _wrapped(sentence, 2)
+        yield from _wrap_lines(sentence, 2)
 
 
 def verdict_lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the answer of labeled runs as the report has it, and beside it the paper's."""
     method = evaluate.MeasuredMethod("recommended", "ours", {run["test"]: run["recommended"] for run in runs})
     best, paired = evaluate.chosen_judge(runs)
-    for badge in evaluate.badges_of(method, best, None, paired):
-        yield from _wrapped(f"{badge.level.upper()} {badge.name}. {badge.says}", 0)
+    for badge in evaluate.label_badges(method, best, None, paired):
+        yield from _wrap_lines(f"{badge.level.upper()} {badge.name}. {badge.says}", 0)
     rows = pd.DataFrame([{"test": run["test"], **row} for run in runs for row in run["rows"]])
     of = rows.fillna({"calibrator": "none"}).pivot_table(
         index=["recipe", "test", "ensembler", "n_prompts"], columns="calibrator", values="ece", sort=False
@@ -102,16 +102,16 @@ def verdict_lines(runs: Sequence[Run]) -> Iterator[str]:
         for recipe, some in of[["none", "platt"]].dropna().groupby("recipe", sort=False):
             lower, means = int((some["platt"] < some["none"]).sum()), " to ".join(map(in_percent, some.mean()))
             sentence = f"Platt scaling lowers ECE in {lower} of {len(some)} chains of {recipe}'s recipe, mean {means}"
-            yield from _wrapped(f"{sentence} (the paper's Table 4: 42 of 42, 10.6 to 5.0).", 0)
+            yield from _wrap_lines(f"{sentence} (the paper's Table 4: 42 of 42, 10.6 to 5.0).", 0)
     printed = [row for run in runs for row in run["baselines"] if row["kind"] == "published"]
     if printed and len(runs) == 1:
         best_printed = max(printed, key=lambda row: row["balanced_accuracy"])
         figure = in_percent(best_printed["balanced_accuracy"])
-        yield from _wrapped(f"The paper prints a balanced accuracy of up to {figure} ({best_printed['name']}).", 0)
+        yield from _wrap_lines(f"The paper prints a balanced accuracy of up to {figure} ({best_printed['name']}).", 0)
 
 
 # The packages that the paper's methods were asked to be made with, and what each does in the main job.
-LIBRARIES = {
+LIBRARY_PURPOSES = {
     "numpy": "every sum",
     "matplotlib": "figures",
     "scikit-learn": "trees, forest, SVC, isotonic regression, folds, the loop of RFE",
@@ -129,29 +129,29 @@ def library_lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield which library did what in these runs, with the number of chains that it took part in."""
     rows = [row for run in runs for row in run["rows"]]
     took_part = {
-        **{name: [row["ensembler"] == LIBRARIES[name] for row in rows] for name in BY_ENSEMBLER},
+        **{name: [row["ensembler"] == LIBRARY_PURPOSES[name] for row in rows] for name in ENSEMBLER_LIBRARIES},
         "mrmr-selection": [row["selector"] == "mrmr-selection" for row in rows],
         "netcal": ["ece_netcal" in row for row in rows],
     }
     yield "Which library did what"
-    for name, work in LIBRARIES.items():
+    for name, work in LIBRARY_PURPOSES.items():
         n = sum(took_part.get(name, ()))
         part = work if name not in took_part else f"{work}, {n:,} chains" if n else "no part here"
-        yield from _wrapped(f"{name}: {part}", 2)
+        yield from _wrap_lines(f"{name}: {part}", 2)
     yield ""
 
 
 # The libraries that are an ensembler each.
-BY_ENSEMBLER = ("xgboost", "lightgbm", "catboost", "snorkel")
+ENSEMBLER_LIBRARIES = ("xgboost", "lightgbm", "catboost", "snorkel")
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
-    width, lead = min(WIDTH, get_terminal_size().columns), " " * indent
+def _wrap_lines(text: str, indent: int) -> list[str]:
+    width, lead = min(MAX_LINE_WIDTH, get_terminal_size().columns), " " * indent
     # The name of a dataset stays one word.
     return wrap(text, width, initial_indent=lead, subsequent_indent=lead + "  ", break_on_hyphens=False)
 
 
-def _prior(prior: Row) -> str:
+def _prior_text(prior: Row) -> str:
     low, high = prior["interval"]
     reason = "" if prior["warning"] is None else f" {prior['warning']}"
     if low == high:
@@ -162,33 +162,33 @@ def _prior(prior: Row) -> str:
     )
 
 
-def _voters(row: Row) -> str:
+def _voters_text(row: Row) -> str:
     names = ", ".join([*short_names(row["prompts"]).values()][:4]) + (", ..." if len(row["prompts"]) > 4 else "")
     scorers = f" and {len(row['scorers'])} encoders ({', '.join(row['scorers'])})" if row.get("scorers") else ""
     return f"{row['n_prompts']} voters ({names}){scorers}"
 
 
 # The widths of the columns behind a label.
-WIDTHS = (9, 14, 6, 7, 9, 10)
+COLUMN_WIDTHS = (9, 14, 6, 7, 9, 10)
 
 
-def _cells(label: str, *cells: str) -> str:
+def _table_line(label: str, *cells: str) -> str:
     """Return a line of a table that fits the terminal, from 80 columns on; a label too long has a line of its own."""
-    width = min(44, max(22, get_terminal_size().columns - sum(WIDTHS) - 2))
-    mark = MARKS.get(cells[-1], " ")
+    width = min(44, max(22, get_terminal_size().columns - sum(COLUMN_WIDTHS) - 2))
+    mark = ORIGIN_MARKS.get(cells[-1], " ")
     above = f"{mark} {label}\n" if len(label) > width else ""
-    rest = "".join(f"{cell:>{size}}" for cell, size in zip(cells, WIDTHS, strict=False))
+    rest = "".join(f"{cell:>{size}}" for cell, size in zip(cells, COLUMN_WIDTHS, strict=False))
     return f"{above}{mark} {'' if above else label:<{width}}{rest}".rstrip()
 
 
-def _line(label: str, row: Row, source: str = "") -> str:
+def _metrics_line(label: str, row: Row, source: str = "") -> str:
     if row["balanced_accuracy"] is None:
         loss = shown(row.get("inner_log_loss"), ".3f")
-        return _cells(label, in_percent(row.get("inner_balanced_accuracy")), "", "", "", loss, "training")
+        return _table_line(label, in_percent(row.get("inner_balanced_accuracy")), "", "", "", loss, "training")
     interval = row["balanced_accuracy_ci"]
     errors = in_percent(row.get("ece")), in_percent(row.get("ece_floor")), shown(row.get("log_loss"), ".3f")
     ends = in_percent(interval) if interval and interval[0] < interval[1] else ""
-    return _cells(label, in_percent(row["balanced_accuracy"]), ends, *errors, source)
+    return _table_line(label, in_percent(row["balanced_accuracy"]), ends, *errors, source)
 
 
 def mean_of_runs(runs: Sequence[Run]) -> Row:
@@ -196,11 +196,11 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
     means: Row = {"n_datasets": sum(run["prior_test"] is not None for run in runs)}
     for key in CHAINS:
         rows = [run[key] for run in runs if run[key] is not None]
-        means[key] = _averaged(rows, AVERAGED)
-    for kind in BASELINES:
+        means[key] = _mean_figures(rows, AVERAGED_METRICS)
+    for kind in BASELINE_LABELS:
         rows = [row for run in runs for row in run["baselines"] if row["kind"] == kind]
-        names = AVERAGED if kind == CONTEXT else ("balanced_accuracy",)
-        means[kind] = _averaged(rows, names)
+        names = AVERAGED_METRICS if kind == CONTEXT else ("balanced_accuracy",)
+        means[kind] = _mean_figures(rows, names)
     encoders = encoder_rows(runs)
     means["encoders"] = {
         origin: {name: mean_of(by[origin], "balanced_accuracy") for name, by in encoders.items() if origin in by}
@@ -219,12 +219,12 @@ def encoder_rows(runs: Sequence[Run], *, printed: bool = False) -> dict[str, dic
     for row in (row for run in runs for row in run["baselines"]):
         is_printed = printed and row["kind"] == "published" and row["threshold_from"]
         if row["kind"] == "encoder" or is_printed:
-            by_origin = result.setdefault(row["name"] + (MARK if is_printed else ""), {})
+            by_origin = result.setdefault(row["name"] + (PRINTED_MARK if is_printed else ""), {})
             by_origin.setdefault(row["threshold_from"], []).append(row)
     return result
 
 
-def _averaged(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
+def _mean_figures(rows: Sequence[Row], names: Sequence[str]) -> Row | None:
     """Return the means of figures over datasets, with the 95 % interval of balanced accuracy by Student's t."""
     numbers = [row["balanced_accuracy"] for row in rows if row["balanced_accuracy"] is not None]
     low, high = mean_interval(numbers, 0.95)[1:] if len(numbers) > 1 else (0.0, 0.0)
@@ -241,9 +241,9 @@ def mean_of(rows: Sequence[Row], name: str) -> float | None:
 def mean_summary(means: Row, source: str) -> Iterator[str]:
     """Yield the lines that follow when every dataset was held out in turn."""
     yield f"Mean over {means['n_datasets']} held-out datasets, with intervals by Student's t over them"
-    for key, label in {**CHAINS, **BASELINES}.items():
+    for key, label in {**CHAINS, **BASELINE_LABELS}.items():
         if means[key] is not None:
-            yield _line(label, means[key], source)
+            yield _metrics_line(label, means[key], source)
 
 
 # The numbers of voters that stand side by side; more are a table of their own.
@@ -256,28 +256,28 @@ NAME_WIDTH = 34
 MAX_ROWS = 60
 
 # The names of rivals in a table, by their kind.
-RIVALS = {"best_prompt": "best judge", CONTEXT: "best judge, context", "majority": "majority"}
+RIVAL_LABELS = {"best_prompt": "best judge", CONTEXT: "best judge, context", "majority": "majority"}
 
 TableCells = Sequence[str]
 
-BLANK = [""] * 3
+BLANK_SCORES = [""] * 3
 
 
-def tables(runs: Sequence[Run]) -> Iterator[str]:
+def table_lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the lines of every table; of several held-out datasets the figures are means over them."""
     labeled = [run for run in runs if run["prior_test"] is not None]
     if not labeled:
         return
     for recipe in dict.fromkeys(row["recipe"] for row in labeled[0]["rows"] if "method" not in row):
-        yield from _ensemblers(labeled, recipe)
-        yield from _calibrators(labeled, recipe)
-    yield from _judges(labeled)
-    yield from _encoders(labeled)
+        yield from _ensembler_table(labeled, recipe)
+        yield from _calibrator_table(labeled, recipe)
+    yield from _judge_table(labeled)
+    yield from _encoder_table(labeled)
     yield from part_lines(labeled)
     yield from _tests_of_one(labeled[0]) if len(runs) == 1 else _tests_of_several(labeled)
 
 
-def _of(runs: Sequence[Run]) -> str:
+def _suffix(runs: Sequence[Run]) -> str:
     """Return the end of a caption: where the figures are from, and of how many datasets they are means."""
     votes = f"; {SIMULATED} votes" if source_of(runs[0], {}) == SIMULATED else ""
     return votes if len(runs) == 1 else f"{votes}; means of {len(runs)} datasets"
@@ -312,7 +312,7 @@ def aligned(title: str, header: TableCells, rows: Sequence[TableCells]) -> Itera
 ChainName = tuple[str, int]
 
 
-def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
+def _rows_by_chain(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
     """Return, for each chain, its row of each run under the calibrator that the training data prefer there."""
     result: dict[ChainName, list[Row]] = {}
     for run in runs:
@@ -321,19 +321,19 @@ def _chains(runs: Sequence[Run], recipe: str) -> dict[ChainName, list[Row]]:
         for row in run["rows"]:
             key, usable = (row["ensembler"], row["n_prompts"]), names is None or (row["calibrator"] or "none") in names
             # By loss on training data: a table of the best on test labels would flatter every ensembler.
-            if row["recipe"] == recipe and usable and (key not in best or _loss(row) < _loss(best[key])):
+            if row["recipe"] == recipe and usable and (key not in best or _inner_loss(row) < _inner_loss(best[key])):
                 best[key] = row
         for key, row in best.items():
             result.setdefault(key, []).append(row)
     return result
 
 
-def _loss(row: Row) -> float:
+def _inner_loss(row: Row) -> float:
     # Sums in another order must not change which chain is printed.
     return float(round(row["inner_log_loss"], 12))
 
 
-def _scores(rows: Sequence[Row]) -> list[str]:
+def _score_cells(rows: Sequence[Row]) -> list[str]:
     """Return balanced accuracy, ECE beside its floor, and log loss."""
     accuracy, error, floor, loss = (
         mean_of(rows, name) for name in ("balanced_accuracy", "ece", "ece_floor", "log_loss")
@@ -343,7 +343,7 @@ def _scores(rows: Sequence[Row]) -> list[str]:
 
 def _best_chain(runs: Sequence[Run], recipe: str) -> ChainName:
     """Return the chain that the recipe chooses: of least inner log loss, or by the paper of most inner accuracy."""
-    chains = _chains(runs, recipe)
+    chains = _rows_by_chain(runs, recipe)
 
     def worse(key: ChainName) -> tuple[float, float, int]:
         loss, accuracy = (mean_of(chains[key], f"inner_{name}") or 0.0 for name in ("log_loss", "accuracy"))
@@ -352,18 +352,18 @@ def _best_chain(runs: Sequence[Run], recipe: str) -> ChainName:
     return min(chains, key=worse)
 
 
-def _ensemblers(runs: Sequence[Run], recipe: str) -> Iterator[str]:
-    chains = _chains(runs, recipe)
+def _ensembler_table(runs: Sequence[Run], recipe: str) -> Iterator[str]:
+    chains = _rows_by_chain(runs, recipe)
     best = _best_chain(runs, recipe)
     sizes, names = list(dict.fromkeys(size for _, size in chains)), list(dict.fromkeys(name for name, _ in chains))
     for start in range(0, len(sizes), SIZES_A_TABLE):
         some = sizes[start : start + SIZES_A_TABLE]
         header = ["", *(word for size in some for word in (str(size), "ECE/floor", "loss"))]
         rows = [
-            [name, *(cell for size in some for cell in _starred(chains.get((name, size)), (name, size) == best))]
+            [name, *(cell for size in some for cell in _star_if_best(chains.get((name, size)), (name, size) == best))]
             for name in names
         ]
-        what = f"Ensemblers by number of voters: balanced accuracy, ECE/floor, log loss{_of(runs)}"
+        what = f"Ensemblers by number of voters: balanced accuracy, ECE/floor, log loss{_suffix(runs)}"
         by = (
             "Platt scaling, or the calibrator asked for"
             if recipe == "paper"
@@ -373,12 +373,12 @@ def _ensemblers(runs: Sequence[Run], recipe: str) -> Iterator[str]:
         yield from aligned(title, header, rows)
 
 
-def _starred(rows: Sequence[Row] | None, is_best: bool) -> Sequence[str]:
-    accuracy, *errors = BLANK if rows is None else _scores(rows)
+def _star_if_best(rows: Sequence[Row] | None, is_best: bool) -> Sequence[str]:
+    accuracy, *errors = BLANK_SCORES if rows is None else _score_cells(rows)
     return [accuracy + "*" * is_best, *errors]
 
 
-def _calibrators(runs: Sequence[Run], recipe: str) -> Iterator[str]:
+def _calibrator_table(runs: Sequence[Run], recipe: str) -> Iterator[str]:
     ensembler, size = _best_chain(runs, recipe)
     by_name: dict[str, list[Row]] = {}
     for run in runs:
@@ -386,32 +386,32 @@ def _calibrators(runs: Sequence[Run], recipe: str) -> Iterator[str]:
             if (row["recipe"], row["ensembler"], row["n_prompts"]) == (recipe, ensembler, size):
                 by_name.setdefault(row["calibrator"] or "none", []).append(row)
     header = ["", "bal. acc.", "ECE/floor", "log loss", "inner log loss"]
-    rows = [[name, *_scores(rows), f"{mean_of(rows, 'inner_log_loss'):.3f}"] for name, rows in by_name.items()]
-    yield from aligned(f"Calibrators of the best chain, {ensembler} on {size} voters{_of(runs)}", header, rows)
+    rows = [[name, *_score_cells(rows), f"{mean_of(rows, 'inner_log_loss'):.3f}"] for name, rows in by_name.items()]
+    yield from aligned(f"Calibrators of the best chain, {ensembler} on {size} voters{_suffix(runs)}", header, rows)
 
 
-def _judges(runs: Sequence[Run]) -> Iterator[str]:
+def _judge_table(runs: Sequence[Run]) -> Iterator[str]:
     by_name: dict[tuple[str, str], list[Row]] = {}
     for run in runs:
         for row in run["baselines"]:
-            if row["kind"] == "prompt" or row["kind"] in RIVALS:
+            if row["kind"] == "prompt" or row["kind"] in RIVAL_LABELS:
                 key = (row["kind"], row["name"] if row["kind"] == "prompt" or len(runs) == 1 else "")
                 by_name.setdefault(key, []).append(row)
     rows, short = [], short_names(name for kind, name in by_name if kind == "prompt")
     for (kind, name), result in by_name.items():
-        label = short[name] if kind == "prompt" else RIVALS[kind]
+        label = short[name] if kind == "prompt" else RIVAL_LABELS[kind]
         more = f": {short.get(name, name)}" if kind in ("best_prompt", CONTEXT) and name else ""
         rates = [in_percent(mean_of(result, metric)) for metric in ("balanced_accuracy", "precision", "recall")]
-        errors = _scores(result)[1:] if kind == CONTEXT else BLANK[1:]
+        errors = _score_cells(result)[1:] if kind == CONTEXT else BLANK_SCORES[1:]
         rows.append([label + more, *rates, *errors])
     header = ["", "bal. acc.", "precision", "recall", "ECE/floor", "log loss"]
-    yield from aligned(f"Judges alone, the one chosen on training data, and the majority{_of(runs)}", header, rows)
+    yield from aligned(f"Judges alone, the one chosen on training data, and the majority{_suffix(runs)}", header, rows)
 
 
-MARK = f" ({PRINTED})"
+PRINTED_MARK = f" ({PRINTED})"
 
 
-def _encoders(runs: Sequence[Run]) -> Iterator[str]:
+def _encoder_table(runs: Sequence[Run]) -> Iterator[str]:
     result = encoder_rows(runs, printed=True)
     if result:
         rows = [
@@ -419,8 +419,8 @@ def _encoders(runs: Sequence[Run]) -> Iterator[str]:
             for name, by in result.items()
         ]
         header = ["", "test (oracle)", "centre", "training"]
-        printed = [name.endswith(MARK) for name in result]
-        title = f"Encoders: balanced accuracy by origin of the threshold{_of(runs) if not all(printed) else ''}"
+        printed = [name.endswith(PRINTED_MARK) for name in result]
+        title = f"Encoders: balanced accuracy by origin of the threshold{_suffix(runs) if not all(printed) else ''}"
         if any(printed):
             title += f"\n({PRINTED}: the paper's Table 3, of one column, not computed here"
             if all(printed):
@@ -450,7 +450,7 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
     ]
     if not with_parts:
         return
-    title = f"deep's stack on prompts, on encoders, and on both{_of(with_parts)}"
+    title = f"deep's stack on prompts, on encoders, and on both{_suffix(with_parts)}"
     yield from aligned(title, ["", "bal. acc.", "ECE", "log loss"], levels)
     paired = {
         name: [
@@ -489,7 +489,7 @@ def _tests_of_one(run: Run) -> Iterator[str]:
     ]
     if rows:
         n = len({(row["difference"], *row["ci"]) for row in run["comparisons"]})
-        title = f"Recommended minus each rival: points of balanced accuracy, Bonferroni over {n} rivals{_of([run])}"
+        title = f"Recommended minus each rival: points of balanced accuracy, Bonferroni over {n} rivals{_suffix([run])}"
         yield from aligned(title, ["", "difference", "95 % interval", "p", "corrected", "p < 0.01"], rows)
 
 
@@ -500,26 +500,26 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         for row in run["comparisons"]:
             kind = row["b"].split(":")[0]
-            by_rival.setdefault(RIVALS.get(kind, row["b"]), []).append(row)
+            by_rival.setdefault(RIVAL_LABELS.get(kind, row["b"]), []).append(row)
             by_dataset.setdefault(run["test"], {})[kind] = row
     n = len(runs)
-    header = ["", *(word for name in RIVALS.values() for word in (name, "p"))]
+    header = ["", *(word for name in RIVAL_LABELS.values() for word in (name, "p"))]
     tests = []
     for name, of_dataset in by_dataset.items():
-        rivals = [of_dataset.get(kind) for kind in RIVALS]
+        rivals = [of_dataset.get(kind) for kind in RIVAL_LABELS]
         pairs = [
             ("", "") if row is None else (in_percent(row["difference"], "+"), f"{row['p_bonferroni_datasets']:.2g}")
             for row in rivals
         ]
         tests.append([name, *chain.from_iterable(pairs)])
-    title = f"Recommended minus each rival: points of balanced accuracy, p after Bonferroni by dataset{_of(runs)}"
+    title = f"Recommended minus each rival: points of balanced accuracy, p after Bonferroni by dataset{_suffix(runs)}"
     yield from aligned(title, header, tests)
     counts = [
         [
             name,
             in_percent(mean_of(rows, "difference") or 0.0, "+"),
-            *_counts(rows, "significant_datasets"),
-            *_counts(rows, "significant"),
+            *_counts_of_flag(rows, "significant_datasets"),
+            *_counts_of_flag(rows, "significant"),
         ]
         for name, rows in by_rival.items()
     ]
@@ -527,6 +527,6 @@ def _tests_of_several(runs: Sequence[Run]) -> Iterator[str]:
     yield from aligned("On how many datasets at p < 0.01, corrected over datasets and over rivals", header, counts)
 
 
-def _counts(rows: Sequence[Row], flag: str) -> list[str]:
+def _counts_of_flag(rows: Sequence[Row], flag: str) -> list[str]:
     better = [row["difference"] > 0 for row in rows if row[flag]]
     return [str(sum(better)), str(len(better) - sum(better))]

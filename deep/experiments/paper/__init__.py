@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> int:
     tables = {f"table{number}": _paper_tables.side_by_side(figures, number) for number in _paper_tables.TABLES}
     added = {"distances": _paper_tables.distances(figures), "claims": _paper_tables.claims(figures, runs)}
     titles = {f"table{number}": f"Table {number}. {title}" for number, title in _paper_tables.TABLES.items()}
-    titles |= {"distances": _paper_tables.DISTANCES, "claims": _paper_tables.CLAIMS, "threshold-moves": loo.MOVES}
+    titles |= {"distances": _paper_tables.DISTANCES, "claims": _paper_tables.CLAIMS, "threshold-moves": loo.MOVES_TITLE}
     votes_of = origin if isinstance(origin, str) else ", ".join(origin)
     paper = read_asset("deep.datasets", "operating_points.json")["source"]
     published = f"{paper['authors']}. {paper['title']}. arXiv:{paper['arxiv']}"
@@ -194,7 +194,7 @@ def run(args: argparse.Namespace) -> int:
     def write_more(folder: Path) -> None:
         marked = figures.assign(votes=figures["origin"].map(lambda name: "" if name == "published" else votes_of))
         escape_frame(marked).to_csv(folder / "figures.csv", index=False, lineterminator="\n")
-        loo.write_named(loo.PARTS, runs, folder, votes=origin)
+        loo.write_named_table(loo.PARTS_TABLE_NAME, runs, folder, votes=origin)
 
     study.publish(
         args,
@@ -210,7 +210,7 @@ def run(args: argparse.Namespace) -> int:
         shown=_paper_tables.table_as_text,
         note=note,
         figures=pictures,
-        caption=loo.CAPTION if origin == console.SIMULATED else "",
+        caption=loo.SIMULATED_CAPTION if origin == console.SIMULATED else "",
         more=write_more,
     )
     return ExitStatus.DONE

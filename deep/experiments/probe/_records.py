@@ -8,7 +8,7 @@ from pathlib import Path
 from deep._util.files import JsonObject
 from deep._util.names import is_storable
 from deep.datasets import read_rows
-from deep.evaluate import Row, framed
+from deep.evaluate import Row, as_frame
 from deep.exceptions import InputError
 from deep.experiments.stepwise import Claim, Excerpt, evaluation_question, finding_question
 from deep.judges import Question
@@ -284,7 +284,7 @@ def _chat(step: str, question: Question, answer: JsonObject) -> JsonObject:
     return {"messages": [*question.messages, reply], "step": step}
 
 
-@framed
+@as_frame
 def statistics(samples: Sequence[Sample]) -> Iterator[Row]:
     """Table 1: instances, claims and lengths by task and overall; lengths are in characters.
 

@@ -18,7 +18,7 @@ from deep._util.names import check_name
 from deep.asking import ProgramEntry, ProgramId
 from deep.console import SCHEMA, check_minimum, check_models, check_not_in, naming_option, plain_tables, print_result
 from deep.datasets import read_votes
-from deep.evaluate import DatasetVerdict, Row, framed, markdown, records
+from deep.evaluate import DatasetVerdict, Row, as_frame, frame_records, markdown
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments import study
 from deep.experiments.printed import PrintedSteps, load_steps, reworded
@@ -161,7 +161,7 @@ def _write(
         "splits": {name: _split_counts(some) for name, some in by_split.items()},
         "rejected_answers": dict(sorted(rejected.items())),
         "left_out": dict(sorted(left_out.items())),
-        "table1": records(table),
+        "table1": frame_records(table),
     }
 
     def write_splits(folder: Path) -> None:
@@ -460,7 +460,7 @@ def evaluate_votes(args: argparse.Namespace) -> int:
     check_replaceable(args.out)
     table = voter_table(read_votes(args.votes), samples)
     verdict = verdict_of_voters(table, len(samples))
-    results = {"samples": len(samples), "voters": records(table)}
+    results = {"samples": len(samples), "voters": frame_records(table)}
     panels = {"called inconsistent, over all tasks": {"recall": "hallucinated", "false alarms": "clean"}}
     study.publish(
         args,
@@ -474,7 +474,7 @@ def evaluate_votes(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-@framed
+@as_frame
 def voter_table(votes: VoteMatrix, samples: Sequence[Sample]) -> Iterator[Row]:
     """Return a row per voter, task and complexity: responses, those without a vote, and the share called inconsistent.
 

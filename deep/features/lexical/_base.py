@@ -44,9 +44,9 @@ WORD = re.compile(rf"[{LETTER}]+(?:['\u2019][{LETTER}]+)*|[$€£¥]?\d+(?:[.,:]
 # Words that any text may use; what it speaks of is in the others.
 FUNCTION_WORDS = bag(WORD_LISTS["function_words"])
 
-VOWEL = re.compile("[aeiouy]")
+VOWEL_PATTERN = re.compile("[aeiouy]")
 # How many pieces of text are remembered cut up, and how many characters each may have.
-MOST_KNOWN, LONGEST_KNOWN = 65_536, 32
+MAX_CACHED_PIECES, MAX_CACHED_PIECE_LENGTH = 65_536, 32
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def _without_tense(word: str) -> str:
         word = word[:-2]
     for ending, shortest in (("ing", 6), ("ed", 5)):
         rest = word.removesuffix(ending)
-        if rest != word and len(word) >= shortest and VOWEL.search(rest):
+        if rest != word and len(word) >= shortest and VOWEL_PATTERN.search(rest):
             return rest[:-1] if len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
     return word
 
@@ -94,7 +94,7 @@ def _without_e(word: str) -> str:
     return f"{word[:-1]}y" if word[-1] == "i" and len(word) > 3 else word
 
 
-class _Known(dict[str, T]):
+class _PieceCache(dict[str, T]):
     """A cache by short text; `lru_cache` takes twice as long, for it keeps the order of use.
 
     Parameters
@@ -107,23 +107,23 @@ class _Known(dict[str, T]):
 
     def __missing__(self, text: str) -> T:
         result = self._work_out(text)
-        if len(text) <= LONGEST_KNOWN:
-            if len(self) >= MOST_KNOWN:
+        if len(text) <= MAX_CACHED_PIECE_LENGTH:
+            if len(self) >= MAX_CACHED_PIECES:
                 self.clear()
             self[text] = result
         return result
 
 
-_WITH_STEM = _Known(lambda word: (word, stem(word)))
+_WITH_STEM = _PieceCache(lambda word: (word, stem(word)))
 
 
-def _cut(piece: str) -> tuple[str, ...]:
+def _cut_into_words(piece: str) -> tuple[str, ...]:
     # Most pieces are one word and a comma or so; they share what is known of the word, which takes less room.
     words = WORD.findall(piece)
     return _WITH_STEM[words[0]] if len(words) == 1 else tuple(chain.from_iterable(map(_WITH_STEM.__getitem__, words)))
 
 
-_look_up, _in_turn = _Known(_cut).__getitem__, chain.from_iterable
+_look_up_piece, _chain_words = _PieceCache(_cut_into_words).__getitem__, chain.from_iterable
 
 
 def words_with_stems(text: str) -> Iterable[str]:
@@ -137,7 +137,7 @@ def words_with_stems(text: str) -> Iterable[str]:
     """
     # Texts repeat each other, so what stands between two blanks is cut up once. Only before a per cent sign may a word
     # hold a blank.
-    return _cut(text) if " %" in text else _in_turn(map(_look_up, text.split(" ")))
+    return _cut_into_words(text) if " %" in text else _chain_words(map(_look_up_piece, text.split(" ")))
 
 
 FUNCTION_STEMS = frozenset(stem(word) for word in FUNCTION_WORDS)
@@ -151,7 +151,7 @@ STOP = re.compile(
 """Where a sentence may end. No run of characters is gone through twice, however long it is."""
 
 # A full stop without the blank that belongs behind it.
-GLUED = re.compile(r"[a-z]{2}\.[A-Z][a-z]")
+GLUED_SENTENCES_PATTERN = re.compile(r"[a-z]{2}\.[A-Z][a-z]")
 
 # Abbreviations behind which a sentence goes on.
 NEVER_LAST = bag(WORD_LISTS["never_last"])
@@ -160,12 +160,12 @@ NEVER_LAST = bag(WORD_LISTS["never_last"])
 SELDOM_LAST = bag(WORD_LISTS["seldom_last"])
 
 # Abbreviations only before a number: "No. 5", and "He said no. Others came".
-BEFORE_NUMBERS = bag(WORD_LISTS["before_numbers"])
+ABBREVIATIONS_BEFORE_NUMBERS = bag(WORD_LISTS["before_numbers"])
 
 # The most characters of an abbreviation: more than any of the lists has.
 MAX_ABBREVIATION = 12
 
-WORD_BEHIND = re.compile(r"[^\W\d_]{1,12}(?:['\u2019][^\W\d_]{1,12})?")
+NEXT_WORD_PATTERN = re.compile(r"[^\W\d_]{1,12}(?:['\u2019][^\W\d_]{1,12})?")
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -186,7 +186,7 @@ def _is_end(text: str, stop: str, end: int) -> bool:
     if stop[0] not in ".!?\u2026":
         return True
     if not stop[-1].isspace():
-        return stop == "." and GLUED.match(text, max(0, end - 3)) is not None
+        return stop == "." and GLUED_SENTENCES_PATTERN.match(text, max(0, end - 3)) is not None
     if text[end].islower():
         return stop.count("\n") > 1
     return stop.rstrip() != "." or not _is_abbreviated(text, end - len(stop), end)
@@ -197,34 +197,34 @@ def _is_abbreviated(text: str, stop: int, behind: int) -> bool:
     before = text[max(0, stop - MAX_ABBREVIATION) : stop].split()
     word = before[-1].lstrip("([\"'\u201c\u2018") if before else ""
     lower = word.lower()
-    if lower in BEFORE_NUMBERS:
+    if lower in ABBREVIATIONS_BEFORE_NUMBERS:
         return text[behind].isdecimal()
     if lower in SELDOM_LAST or (len(word) == 1 and word.isupper()) or (word[1:2] == "." and lower not in NEVER_LAST):
-        following = WORD_BEHIND.match(text, behind)
+        following = NEXT_WORD_PATTERN.match(text, behind)
         return following is None or following[0].lower() not in FUNCTION_WORDS
     return lower in NEVER_LAST
 
 
 # The sentences of a source that a sentence of the claim is held against.
-N_BEST = 3
+N_BEST_SENTENCES = 3
 
 # A word in more sentences tells little of where to look, and in a very long source would take long.
-MAX_PLACES = 500
+MAX_SENTENCES_OF_WORD = 500
 
 # Letters at the start from which on two stems may be one word: develop, development.
-ALIKE = 5
+MIN_STEM_PREFIX = 5
 
 # Fewer pairs of neighbours are searched for one by one, more of them among all pairs of the source.
-FEW_PAIRS = 24
+MAX_PAIRS_ONE_BY_ONE = 24
 
 # Characters that checks read; whatever stands in them, all twelve together take a few seconds at most.
 LONGEST_SOURCE, LONGEST_CLAIM = 1_000_000, 50_000
 
 # Words from which on a search in the line of all takes longer than a set of them.
-LONG_LINE = 5_000
+MIN_WORDS_FOR_SET = 5_000
 
 # Two hundred documents of 400 words, some 2 MB when cut up; more would not stay in the processor's cache.
-CHARACTERS_AT_HAND = 500_000
+MAX_CACHED_CHARACTERS = 500_000
 
 
 def too_long(source: str, claim: str) -> str | None:
@@ -319,13 +319,13 @@ class TokenizedText:
     @cached_property
     def stem_starts(self) -> frozenset[str]:
         """The first letters of all stems, as many as make two of them alike; shorter ones are whole."""
-        return frozenset([s[:ALIKE] for s in self.stem_set])
+        return frozenset([s[:MIN_STEM_PREFIX] for s in self.stem_set])
 
     def has(self, s: str) -> bool:
         """Return whether a stem occurs, or one that starts alike."""
-        if len(self.stems) > LONG_LINE:
-            return s[:ALIKE] in self.stem_starts if len(s) >= ALIKE else s in self.stem_set
-        return (f" {s[:ALIKE]}" if len(s) >= ALIKE else f" {s} ") in self.line
+        if len(self.stems) > MIN_WORDS_FOR_SET:
+            return s[:MIN_STEM_PREFIX] in self.stem_starts if len(s) >= MIN_STEM_PREFIX else s in self.stem_set
+        return (f" {s[:MIN_STEM_PREFIX]}" if len(s) >= MIN_STEM_PREFIX else f" {s} ") in self.line
 
     def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:
         """Return the value that a check derives from a text, computed once for all claims that are held against it."""
@@ -358,7 +358,7 @@ class Pair:
         stems = self.source.stems
         for number, (start, end) in enumerate(pairwise(self.source.starts)):
             for s in words.intersection(stems[start:end]):
-                if len(places[s]) < MAX_PLACES:
+                if len(places[s]) < MAX_SENTENCES_OF_WORD:
                     places[s].append(number)
         return places
 
@@ -370,21 +370,21 @@ class Pair:
         and the best sentences, the best first. None is best where nothing is shared.
         """
         sentences = (set(self.claim.sentence_stems(n)) - FUNCTION_STEMS for n in range(self.claim.n_sentences))
-        return [_align(sorted(stems), self.places, self.source.n_sentences) for stems in sentences]
+        return [_most_similar_sentences(sorted(stems), self.places, self.source.n_sentences) for stems in sentences]
 
     @cached_property
     def neighbours(self) -> set[tuple[str, str]]:
         """The stems that are neighbours in the claim and in the source, or in the question, as pairs."""
         in_claim = set(pairwise(self.claim.stems))
         of_question = set() if self.question is None else in_claim.intersection(pairwise(self.question.stems))
-        if len(in_claim) >= FEW_PAIRS:
+        if len(in_claim) >= MAX_PAIRS_ONE_BY_ONE:
             return of_question | in_claim.intersection(pairwise(self.source.stems))
         lacking = {s for s, numbers in self.places.items() if not numbers}
         candidates = (pair for pair in in_claim if lacking.isdisjoint(pair))
         return of_question | {(a, b) for a, b in candidates if f" {a} {b} " in self.source.line}
 
 
-def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
+def _most_similar_sentences(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
     shared: dict[int, float] = {}
     whole = 0.0
     for s in stems:
@@ -394,11 +394,11 @@ def _align(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> t
         for number in index[s]:
             shared[number] = shared.get(number, 0.0) + weight
     # Of equally good sentences the first, so that a vote does not depend on the order of a set.
-    best = sorted(shared, key=lambda number: (-shared[number], number))[:N_BEST]
+    best = sorted(shared, key=lambda number: (-shared[number], number))[:N_BEST_SENTENCES]
     return (shared[best[0]] / whole, best) if best else (0.0, [])
 
 
-class _Shelf:
+class _TextCache:
     """A least-recently-used cache of tokenized texts, bounded by their characters, which `lru_cache` cannot count.
 
     Parameters
@@ -432,25 +432,25 @@ class _Shelf:
         return fresh
 
 
-_SHELF = _Shelf(CHARACTERS_AT_HAND)
+_TEXT_CACHE = _TextCache(MAX_CACHED_CHARACTERS)
 
 
-def paired(source: TokenizedText, claim: str, question: str | None) -> Pair:
+def pair_texts(source: TokenizedText, claim: str, question: str | None) -> Pair:
     """Return a claim beside its source; of a question no more is read than of a claim."""
     return Pair(source, TokenizedText(claim), TokenizedText(question[:LONGEST_CLAIM]) if question else None)
 
 
 @lru_cache(1)
-def analysed_pair(source: str, claim: str, question: str | None = None) -> Pair:
+def pair_with_cached_source(source: str, claim: str, question: str | None = None) -> Pair:
     """Return a claim beside its source; a source seen lately is not cut up again."""
-    return paired(_SHELF.text(source), claim, question)
+    return pair_texts(_TEXT_CACHE.text(source), claim, question)
 
 
 # The version of what all checks share: how texts are cut into sentences, words and stems, and aligned.
-ANALYSIS = 2
+ANALYSIS_VERSION = 2
 
 # The most pieces of evidence that a rationale names.
-EVIDENCE_SHOWN = 10
+MAX_EVIDENCE_SHOWN = 10
 
 
 class LexicalCheck(OfflineJudge):
@@ -472,7 +472,7 @@ class LexicalCheck(OfflineJudge):
     def version(self) -> str:
         """See the class."""
         # Names all that may change a vote, so that a change makes another column (decision 15).
-        return sha256(f"lexical {self.name} {self.revision} {ANALYSIS}".encode()).hexdigest()
+        return sha256(f"lexical {self.name} {self.revision} {ANALYSIS_VERSION}".encode()).hexdigest()
 
     @property
     def details(self) -> Mapping[str, object]:
@@ -488,7 +488,7 @@ class LexicalCheck(OfflineJudge):
         source, claim = example.source, example.claim
         if len(source) > LONGEST_SOURCE or len(claim) > LONGEST_CLAIM:
             return cut_off(str(too_long(source, claim)))
-        return self._judge(analysed_pair(source, claim, example.question))
+        return self._judge(pair_with_cached_source(source, claim, example.question))
 
     @abstractmethod
     def _judge(self, pair: Pair) -> Judgment:
@@ -536,5 +536,5 @@ def found_or_missing(what: str, sought: Iterable[tuple[str, bool]]) -> Judgment:
     missing: list[str] = []
     for name, is_there in sought:
         (result if is_there else missing).append(name)
-    lacks = f"The source lacks {what} of the claim: {', '.join(missing[:EVIDENCE_SHOWN])}."
+    lacks = f"The source lacks {what} of the claim: {', '.join(missing[:MAX_EVIDENCE_SHOWN])}."
     return weighed(result, missing, f"The source has all {what} of the claim.", lacks, f"The claim has no {what}.")

@@ -12,25 +12,25 @@ from deep.records import Judgment
 
 SMALL: dict[str, int] = WORD_LISTS["below_twenty"]
 TENS: dict[str, int] = WORD_LISTS["tens"]
-ORDINALS: dict[str, int] = WORD_LISTS["ordinals"]
-MAGNITUDES: dict[str, float] = WORD_LISTS["magnitudes"]
+ORDINAL_WORDS: dict[str, int] = WORD_LISTS["ordinals"]
+MAGNITUDE_WORDS: dict[str, float] = WORD_LISTS["magnitudes"]
 # Letters that stand right behind digits, where they may be a magnitude.
-SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
+MAGNITUDE_SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
 
 # Words behind which a number stands for all that round to it.
-HEDGES = bag(WORD_LISTS["hedges"])
+HEDGE_WORDS = bag(WORD_LISTS["hedges"])
 
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 # Words for units, and what they are called here.
-UNITS = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
+UNIT_BY_WORD = {word: unit for unit, words in WORD_LISTS["units"].items() for word in words.split()}
 
-DIGITS = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
+DIGITS_PATTERN = re.compile(r"([$€£¥]?)((?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:\.\d+)?)\s?(%|[a-z]{1,2})?")
 # The number from which on no further magnitude word is multiplied in.
-MAX_NUMBER = 1e12
+MAX_MULTIPLIED_NUMBER = 1e12
 # The most digits of a number; more do not fit a float.
 MAX_DIGITS = 300
-NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINALS) | {"dozen", "hundred", "thousand"}
+NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINAL_WORDS) | {"dozen", "hundred", "thousand"}
 
 # Words for dates and times, and what they are called here.
 NAMES = {word: name for name, words in WORD_LISTS["dates"].items() for word in words.split()}
@@ -73,7 +73,7 @@ class Quantity(NamedTuple):
         return self.shown if glued else f"{self.shown} {self.unit}"
 
 
-def marked(text: TokenizedText) -> list[int]:
+def possible_number_starts(text: TokenizedText) -> list[int]:
     """Return where a number or a date may start: at digits, currency signs, and words for either."""
     # No letter sorts before "a" in lower case, and digits and $ do: the quickest test there is.
     if any(sign in text.text for sign in "€£¥"):
@@ -86,37 +86,37 @@ def quantities(text: TokenizedText) -> list[Quantity]:
     lower = text.lower
     result: list[Quantity] = []
     end = 0
-    for start in text.derived("marked", marked):
+    for start in text.derived("marked", possible_number_starts):
         if start >= end and lower[start] not in DATE_WORDS:
-            quantity = _spelled(text, start) if lower[start] in NUMBER_WORDS else _digits(text, start)
+            quantity = _quantity_in_words(text, start) if lower[start] in NUMBER_WORDS else _digit_quantity(text, start)
             if quantity is not None:
                 result.append(quantity)
                 end = quantity.end
     return result
 
 
-def _digits(text: TokenizedText, start: int) -> Quantity | None:
+def _digit_quantity(text: TokenizedText, start: int) -> Quantity | None:
     word = text.lower[start]
-    match = DIGITS.fullmatch(word)
+    match = DIGITS_PATTERN.fullmatch(word)
     if match is None or len(word) > MAX_DIGITS:
         return None
     sign, digits, suffix = match.groups()
     value = float(digits.replace(",", ""))
-    if suffix in SUFFIXES:
-        factor, end = SUFFIXES[suffix], start + 1
+    if suffix in MAGNITUDE_SUFFIXES:
+        factor, end = MAGNITUDE_SUFFIXES[suffix], start + 1
         # "5m" may be metres or millions: either is a match.
         values: tuple[float, ...] = (value, value * factor)
     else:
         end, factor = start + 1, 1.0
-        while end < len(text.lower) and text.lower[end] in MAGNITUDES and factor < MAX_NUMBER:
-            factor *= MAGNITUDES[text.lower[end]]
+        while end < len(text.lower) and text.lower[end] in MAGNITUDE_WORDS and factor < MAX_MULTIPLIED_NUMBER:
+            factor *= MAGNITUDE_WORDS[text.lower[end]]
             end += 1
         values = (value * factor,)
     unit = "percent" if suffix == "%" else CURRENCIES.get(sign, "")
-    return _quantity(text, values, _step(digits, factor, text, start), unit, start, end, words=False)
+    return _make_quantity(text, values, _step_of_last_digit(digits, factor, text, start), unit, start, end, words=False)
 
 
-def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
+def _step_of_last_digit(digits: str, factor: float, text: TokenizedText, start: int) -> float:
     """Return the worth of one in the last significant place; 0 where every place is significant."""
     whole, _, decimals = digits.replace(",", "").partition(".")
     if not decimals and (factor > 1.0 or whole[-1] == "0") and _is_hedged(text.lower, start):
@@ -129,15 +129,15 @@ def _step(digits: str, factor: float, text: TokenizedText, start: int) -> float:
 
 
 def _is_hedged(lower: list[str], start: int) -> bool:
-    return not HEDGES.isdisjoint(lower[max(0, start - 3) : start])
+    return not HEDGE_WORDS.isdisjoint(lower[max(0, start - 3) : start])
 
 
-def _spelled(text: TokenizedText, start: int) -> Quantity | None:
+def _quantity_in_words(text: TokenizedText, start: int) -> Quantity | None:
     lower = text.lower
-    if lower[start] in ORDINALS:
-        return _quantity(text, (float(ORDINALS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
-    total, current, end, last = 0.0, 0.0, start, MAX_NUMBER
-    while end < len(lower) and current < MAX_NUMBER:
+    if lower[start] in ORDINAL_WORDS:
+        return _make_quantity(text, (float(ORDINAL_WORDS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
+    total, current, end, last = 0.0, 0.0, start, MAX_MULTIPLIED_NUMBER
+    while end < len(lower) and current < MAX_MULTIPLIED_NUMBER:
         word = lower[end]
         if word in SMALL or word in TENS:
             value = float(SMALL[word] if word in SMALL else TENS[word])
@@ -145,8 +145,8 @@ def _spelled(text: TokenizedText, start: int) -> Quantity | None:
             if last < 20 or (last < 100 and value >= 10):
                 break
             current, last = current + value, value
-        elif word in MAGNITUDES:
-            factor = MAGNITUDES[word]
+        elif word in MAGNITUDE_WORDS:
+            factor = MAGNITUDE_WORDS[word]
             current, last = max(current, 1.0) * factor, max(factor, 100.0)
             if factor > 100:
                 total, current = total + current, 0.0
@@ -154,10 +154,10 @@ def _spelled(text: TokenizedText, start: int) -> Quantity | None:
             break
         end += 1
     step = 10.0 ** (len(str(int(total + current))) - 1) if _is_hedged(lower, start) and total + current >= 10 else 0.0
-    return _quantity(text, (total + current,), step, "", start, end, words=True)
+    return _make_quantity(text, (total + current,), step, "", start, end, words=True)
 
 
-def _quantity(
+def _make_quantity(
     text: TokenizedText, values: tuple[float, ...], step: float, unit: str, start: int, end: int, *, words: bool
 ) -> Quantity:
     if not unit and end < len(text.lower):
@@ -165,19 +165,19 @@ def _quantity(
         if following in ORDINAL_ENDINGS:
             unit, end = "th", end + 1
         else:
-            unit = UNITS.get(following, "")
+            unit = UNIT_BY_WORD.get(following, "")
             if following == "per" and text.lower[end + 1 : end + 2] == ["cent"]:
                 unit = "percent"
     return Quantity(" ".join(text.lower[start:end]), values, step, unit, start, end, words)
 
 
 # The relative error that a multiplication of floats leaves.
-ROUNDING = 1e-14
+RELATIVE_ROUNDING_ERROR = 1e-14
 
 # Up to here, a number in words is as often a pronoun, or the writer's own count, as something that the source says.
-COUNTED = 2.0
+MAX_PRONOUN_NUMBER = 2.0
 
-LIST_MARK = re.compile(r"\s*\d{1,2}[.)]\s")
+LIST_MARK_PATTERN = re.compile(r"\s*\d{1,2}[.)]\s")
 
 
 class Numbers(LexicalCheck):
@@ -194,7 +194,7 @@ class Numbers(LexicalCheck):
     name: ClassVar[str] = "numbers"
 
     def _judge(self, pair: Pair) -> Judgment:
-        sought = list(_sought(pair.claim))
+        sought = list(_quantities_to_check(pair.claim))
         values = pair.source.derived("values", _values) if sought else []
         return _base.found_or_missing("numbers", [(quantity.shown, _is_given(quantity, values)) for quantity in sought])
 
@@ -210,7 +210,7 @@ class Units(LexicalCheck):
 
     def _judge(self, pair: Pair) -> Judgment:
         units_of_claim = []
-        for quantity in _sought(pair.claim):
+        for quantity in _quantities_to_check(pair.claim):
             if not quantity.unit:
                 continue
             by_unit = pair.source.derived("values by unit", _values_by_unit)
@@ -235,33 +235,33 @@ def _values_by_unit(text: TokenizedText) -> dict[str, list[float]]:
     return {unit: sorted(values) for unit, values in result.items()}
 
 
-def _sought(claim: TokenizedText) -> Iterator[Quantity]:
+def _quantities_to_check(claim: TokenizedText) -> Iterator[Quantity]:
     for quantity in _quantities(claim):
-        if not (_is_label(quantity, claim) or (quantity.words and max(quantity.values) <= COUNTED)):
+        if not (_is_label(quantity, claim) or (quantity.words and max(quantity.values) <= MAX_PRONOUN_NUMBER)):
             yield quantity
 
 
 def _is_label(quantity: Quantity, claim: TokenizedText) -> bool:
     """Return whether a number counts nothing: that of a list item, or in a name like COVID-19."""
     if quantity.start == 0:
-        return LIST_MARK.match(claim.text) is not None
+        return LIST_MARK_PATTERN.match(claim.text) is not None
     before, number = claim.words[quantity.start - 1 : quantity.start + 1]
     if not before[0].isupper():
         return False
     name = f"{before}-{number}"
     if claim.text.endswith(name, 0, claim.ends[quantity.start]):
         return True
-    return name in (claim.derived("hyphened", _hyphened) if len(name.split()) == 1 else claim.text)
+    return name in (claim.derived("hyphened", _hyphenated_pieces) if len(name.split()) == 1 else claim.text)
 
 
-def _hyphened(text: TokenizedText) -> str:
+def _hyphenated_pieces(text: TokenizedText) -> str:
     """Return the pieces between blanks that hold a hyphen, each once: a short text to look for many names in."""
     return "\n".join(dict.fromkeys(part for part in text.text.split() if "-" in part))
 
 
 def _is_among(value: float, values: list[float], step: float) -> bool:
     # Half of the last digit that is given, as rounding has it.
-    tolerance = max(step / 2, ROUNDING * max(1.0, value))
+    tolerance = max(step / 2, RELATIVE_ROUNDING_ERROR * max(1.0, value))
     at = bisect_left(values, value - tolerance)
     return at < len(values) and values[at] <= value + tolerance
 
@@ -277,9 +277,9 @@ WORDS_TOO = frozenset(("march", "may"))
 # Words that are no dates in a claim, and may be meant as weekdays in a source.
 SHORT_DAYS: dict[str, str] = WORD_LISTS["short_days"]
 
-YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
-CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?")
-AFTER_HOURS = frozenset(("am", "pm", "a", "p", "o'clock"))
+YEAR_PATTERN = re.compile(r"(?:1[6-9]|20)\d\d")
+CLOCK_PATTERN = re.compile(r"(\d{1,2})(?:[:.](\d\d))?")
+WORDS_AFTER_HOURS = frozenset(("am", "pm", "a", "p", "o'clock"))
 
 
 class Dates(LexicalCheck):
@@ -303,14 +303,14 @@ def _dates(text: TokenizedText) -> dict[str, None]:
     """Return the dates of a text in a common form, in order."""
     result: dict[str, None] = {}
     lower = text.lower
-    for i in text.derived("marked", marked):
+    for i in text.derived("marked", possible_number_starts):
         word = lower[i]
         if word in NAMES:
             result[NAMES[word]] = None
         elif word[0].isdigit():
-            result.update(dict.fromkeys(_in_digits(lower, i)))
-        elif word == "quarter" and i and lower[i - 1] in ORDINALS.keys() | {"first"}:
-            result[f"Q{ORDINALS.get(lower[i - 1], 1)}"] = None
+            result.update(dict.fromkeys(_dates_in_digits(lower, i)))
+        elif word == "quarter" and i and lower[i - 1] in ORDINAL_WORDS.keys() | {"first"}:
+            result[f"Q{ORDINAL_WORDS.get(lower[i - 1], 1)}"] = None
     return result
 
 
@@ -321,24 +321,24 @@ def _inside(text: TokenizedText) -> set[str]:
 
 def _looser(text: TokenizedText) -> set[str]:
     """Return the words of a source that may be meant as dates or times: "at 7", "Sat"."""
-    numbers = (text.lower[i] for i in text.derived("marked", marked))
+    numbers = (text.lower[i] for i in text.derived("marked", possible_number_starts))
     hours = {f"{int(word) % 12 or 12}:00" for word in numbers if word.isdecimal() and len(word) < 3}
     return hours | {SHORT_DAYS[word] for word in SHORT_DAYS.keys() & text.lower}
 
 
-def _in_digits(lower: list[str], i: int) -> list[str]:
+def _dates_in_digits(lower: list[str], i: int) -> list[str]:
     word = lower[i]
     before, after = lower[i - 1] if i else "", lower[i + 1] if i + 1 < len(lower) else ""
     if word in "1234" and "q" in (before, after):
         return [f"Q{word}"]
-    clock = CLOCK.fullmatch(word)
-    if clock and (":" in word or after in AFTER_HOURS):
+    clock = CLOCK_PATTERN.fullmatch(word)
+    if clock and (":" in word or after in WORDS_AFTER_HOURS):
         return [f"{int(clock[1]) % 12 or 12}:{clock[2] or '00'}"]
-    return [word] if YEAR.fullmatch(word) else []
+    return [word] if YEAR_PATTERN.fullmatch(word) else []
 
 
 # Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing.
-HEADLINE = 0.75
+MAX_CAPITALISED_SHARE = 0.75
 
 
 class Entities(LexicalCheck):
@@ -351,13 +351,13 @@ class Entities(LexicalCheck):
     name: ClassVar[str] = "entities"
 
     def _judge(self, pair: Pair) -> Judgment:
-        names = _names(pair.claim).items()
+        names = _names_with_acronyms(pair.claim).items()
         return _base.found_or_missing(
             "names", [(name, _is_known(name, acronyms, pair.source)) for name, acronyms in names]
         )
 
 
-def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
+def _names_with_acronyms(text: TokenizedText) -> dict[str, frozenset[str]]:
     """Return the names in a text, a word each, and the acronyms of the run of capitalised words that each is in."""
     names: dict[str, frozenset[str]] = {}
     for start, end in zip(text.starts, text.starts[1:], strict=False):
@@ -365,12 +365,12 @@ def _names(text: TokenizedText) -> dict[str, frozenset[str]]:
         capital = [i for i, word in enumerate(words) if _is_name(word)]
         n_capital = sum(i > 0 for i in capital)
         n_content = sum(word.lower() not in FUNCTION_WORDS for word in words[1:]) if n_capital else 0
-        if n_content > 2 and n_capital > HEADLINE * n_content:
+        if n_content > 2 and n_capital > MAX_CAPITALISED_SHARE * n_content:
             continue
         acronyms: dict[int, frozenset[str]] = {}
         for i in capital:
             # The first word of a sentence is capitalised anyway: it is a name where another follows without a comma.
-            if i or _stands_out(words[0]) or (capital[1:2] == [1] and f"{words[0]} {words[1]}" in text.text):
+            if i or _has_two_capitals(words[0]) or (capital[1:2] == [1] and f"{words[0]} {words[1]}" in text.text):
                 acronyms = acronyms or _acronyms(words)
                 names.setdefault(words[i], acronyms[i])
     return names
@@ -380,7 +380,7 @@ def _is_name(word: str) -> bool:
     return word[0].isupper() and len(word) > 1 and word.lower() not in FUNCTION_WORDS and word.lower() not in NAMES
 
 
-def _stands_out(word: str) -> bool:
+def _has_two_capitals(word: str) -> bool:
     return sum(letter.isupper() for letter in word) > 1
 
 
@@ -401,17 +401,17 @@ def _acronyms(words: list[str]) -> dict[int, frozenset[str]]:
 
 def _is_known(name: str, acronyms: frozenset[str], source: TokenizedText) -> bool:
     s = stem(name.lower())
-    if source.has(s) or (_stands_out(name) and 2 < len(name) < 7 and s in source.initials):
+    if source.has(s) or (_has_two_capitals(name) and 2 < len(name) < 7 and s in source.initials):
         return True
     return not acronyms.isdisjoint(source.stem_set)
 
 
-QUOTED = re.compile("[\"“„«]([^\"“”„«»]{3,1000})[\"”“»]|``([^`']{3,1000})''")
+QUOTATION_PATTERN = re.compile("[\"“„«]([^\"“”„«»]{3,1000})[\"”“»]|``([^`']{3,1000})''")
 # The fewest words of a quotation: one word in quotation marks is as often a title or irony as something said.
-MIN_WORDS = 2
+MIN_QUOTED_WORDS = 2
 
 # The most quoted spans that are looked for, each in the whole source.
-MOST_QUOTED = 200
+MAX_QUOTATIONS = 200
 
 
 class Quotes(LexicalCheck):
@@ -424,18 +424,18 @@ class Quotes(LexicalCheck):
     name: ClassVar[str] = "quotes"
 
     def _judge(self, pair: Pair) -> Judgment:
-        spans = list(QUOTED.finditer(pair.claim.text))
-        if len(spans) > MOST_QUOTED:
-            return _base.cut_off(f"The claim has {len(spans):,} quoted spans; at most {MOST_QUOTED} are looked for.")
+        spans = list(QUOTATION_PATTERN.finditer(pair.claim.text))
+        if len(spans) > MAX_QUOTATIONS:
+            return _base.cut_off(f"The claim has {len(spans):,} quoted spans; at most {MAX_QUOTATIONS} are looked for.")
         quoted = []
         for match in spans:
             words = [stem(word) for word in WORD.findall((match[1] or match[2]).lower())]
-            if len(words) >= MIN_WORDS:
-                source = pair.source.derived("apart", lambda text: _apart(text.line))
-                quoted.append((match[0].strip(), _apart(f" {' '.join(words)} ") in source))
+            if len(words) >= MIN_QUOTED_WORDS:
+                source = pair.source.derived("apart", lambda text: _split_contractions(text.line))
+                quoted.append((match[0].strip(), _split_contractions(f" {' '.join(words)} ") in source))
         return _base.found_or_missing("quotations", quoted)
 
 
-def _apart(line: str) -> str:
+def _split_contractions(line: str) -> str:
     """Return a line of stems with "didn't" as two words."""
     return line.replace("n't ", " not ")

@@ -10,7 +10,7 @@ from deep.features.lexical._base import FUNCTION_STEMS, WORD_LISTS, LexicalCheck
 from deep.records import Judgment
 
 
-class _Cue(LexicalCheck):
+class _CueCheck(LexicalCheck):
     """Votes on whether a sentence with a cue has a cue of the same kind among its best matches in the source.
 
     It abstains where no sentence of the claim has such a word, and where the sentence shares no word with the
@@ -33,7 +33,7 @@ class _Cue(LexicalCheck):
         return _base.weighed(matched, alone, both, claim_alone, f"No sentence of the claim {self.says}.")
 
 
-class Negation(_Cue):
+class Negation(_CueCheck):
     """Votes 0 where the claim negates and the matching sentences of the source do not, 1 where both do.
 
     A negation that the claim has dropped is not looked for: on real text it told nothing.
@@ -46,7 +46,7 @@ class Negation(_Cue):
     cues: ClassVar[frozenset[str]] = bag(WORD_LISTS["negations"])
 
 
-class Restriction(_Cue):
+class Restriction(_CueCheck):
     """Votes 0 where the claim restricts and the matching sentences of the source do not, 1 where both do.
 
     It looks at only, merely, solely and the like, missing from the 3 best source sentences.
@@ -59,7 +59,7 @@ class Restriction(_Cue):
 
 MODALS = {name: bag(words) for name, words in WORD_LISTS["modals"].items()}
 # A modal belongs to the first content word among so many words behind it.
-REACH = 3
+MAX_WORDS_BEHIND_MODAL = 3
 
 
 class Modality(LexicalCheck):
@@ -75,8 +75,8 @@ class Modality(LexicalCheck):
         matched: list[str] = []
         alone: list[str] = []
         for name, cues in MODALS.items():
-            in_claim = _governed(pair.claim, cues)
-            in_source = pair.source.derived(name, partial(_governed, cues=cues)) if in_claim else {}
+            in_claim = _stems_behind_cues(pair.claim, cues)
+            in_source = pair.source.derived(name, partial(_stems_behind_cues, cues=cues)) if in_claim else {}
             for word, cue in in_claim.items():
                 if pair.places[word]:
                     (matched if word in in_source else alone).append(f"{cue} {word}")
@@ -87,36 +87,36 @@ class Modality(LexicalCheck):
         )
 
 
-def _governed(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
+def _stems_behind_cues(text: TokenizedText, cues: frozenset[str]) -> dict[str, str]:
     """Return the stem of the first content word behind each cue, with the cue."""
     result = {}
     for i in [i for i, word in enumerate(text.lower) if word in cues]:
-        behind = (s for s in text.stems[i + 1 : i + 1 + REACH] if s not in FUNCTION_STEMS)
+        behind = (s for s in text.stems[i + 1 : i + 1 + MAX_WORDS_BEHIND_MODAL] if s not in FUNCTION_STEMS)
         result.update(dict.fromkeys(islice(behind, 1), text.lower[i]))
     return result
 
 
 # Two poles each. A word of one denies those of the other; words with a second, unrelated sense are left out.
-AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
+ANTONYM_AXES = tuple((tuple(one.split()), tuple(other.split())) for one, other in WORD_LISTS["axes"])
 
 
-def _poles() -> dict[str, tuple[int, ...]]:
+def _find_poles() -> dict[str, tuple[int, ...]]:
     """Return the poles of every stem: an axis and, by its sign, a side of it."""
     poles: dict[str, tuple[int, ...]] = {}
-    for axis, sides in enumerate(AXES, 1):
+    for axis, sides in enumerate(ANTONYM_AXES, 1):
         for sign, words in zip((1, -1), sides, strict=True):
             for s in sorted({stem(word) for word in words}):
                 poles[s] = (*poles.get(s, ()), sign * axis)
     return poles
 
 
-POLES = _poles()
+POLES_BY_STEM = _find_poles()
 
 
 class Opposites(LexicalCheck):
     """Votes 0 where a word of the claim has its opposite, and not itself, in the best matching sentences, 1 where not.
 
-    Only words of :data:`AXES` count, and a sentence of the claim with both sides of an axis says nothing of it.
+    Only words of :data:`ANTONYM_AXES` count, and a sentence of the claim with both sides of an axis says nothing of it.
 
     It looks at words of which the 3 best source sentences have only the opposite: rise, fall; more, less. It
     abstains where the claim has no such word, and where the source's sentences have neither it nor its opposite.
@@ -148,7 +148,7 @@ def _poles_in(text: TokenizedText, sentences: Iterable[int]) -> dict[int, str]:
     result: dict[int, str] = {}
     for number in sentences:
         for word, s in zip(text.sentence(number), text.sentence_stems(number), strict=True):
-            for pole in POLES.get(s, ()):
+            for pole in POLES_BY_STEM.get(s, ()):
                 result.setdefault(pole, word)
     return result
 
@@ -204,7 +204,7 @@ class NovelRun(LexicalCheck):
     def _judge(self, pair: Pair) -> Judgment:
         if len(pair.claim.stems) < 4:
             return _base.abstained("The claim has fewer than four words.")
-        start, n = _longest_novel(pair.claim.stems, pair.neighbours)
+        start, n = _longest_novel_run(pair.claim.stems, pair.neighbours)
         evidence = (" ".join(pair.claim.words[start : start + n]),) if n else ()
         text = f"The longest run of words that is new has {n} of the claim's {len(pair.claim.stems)} words."
         score = 1.0 - n / len(pair.claim.stems)
@@ -213,7 +213,7 @@ class NovelRun(LexicalCheck):
         return Judgment(1, score=score, rationale=text, evidence=evidence) if n <= 3 else _base.undecided(text, score)
 
 
-def _longest_novel(stems: list[str], pairs: Collection[tuple[str, str]]) -> tuple[int, int]:
+def _longest_novel_run(stems: list[str], pairs: Collection[tuple[str, str]]) -> tuple[int, int]:
     """Return where the longest run without a known pair starts, and its length in words; 0 where all is known."""
     best = (0, 0)
     start = None

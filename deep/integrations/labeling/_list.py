@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     console.check_minimum(args, seed=0)
     out = None if args.out is None else check_out(args.out, [".csv"])
     fitted = model.load(args.model)
-    votes = evaluate.votes_for(fitted, args.votes, one_dataset=True)
-    target = evaluate.Target(model.scores_for(fitted, votes, args.scores))
+    votes = evaluate.read_votes_for_model(fitted, args.votes, one_dataset=True)
+    target = evaluate.Target(model.join_score_tables(fitted, votes, args.scores))
     results = console.SCHEMA | labeling.label_proposal(fitted, target, args.n, random_state=args.seed)
     if out is not None:
         _write(results, out)

@@ -14,13 +14,13 @@ from deep._util.files import JsonObject, check_out
 from deep._util.names import resolve_dataset
 from deep.console import Results
 from deep.datasets import Item
-from deep.evaluate import Target, canary_report, targets_of, votes_for
+from deep.evaluate import Target, canary_report, read_votes_for_model, targets_of
 from deep.exceptions import InputError
 from deep.integrations.labeling import _label_log
 from deep.integrations.labeling._label_book import AnswerBook, keep_other_labels, write_annotations, write_labels
 from deep.model import Model, Scores, expected_label_error, fit, labels_needed, load, propose_labels
 from deep.records import Example
-from deep.report import said_by_judges
+from deep.report import read_judge_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class LabelSubject:
         """Return P, interval and votes of items, with the words of judges, as the script of a page reads them."""
         votes = self.target.votes
         p, (low, high) = self.scores.p_consistent, self.scores.interval()
-        details = said_by_judges(self.tables, items, votes.voter_names, examples)
+        details = read_judge_texts(self.tables, items, votes.voter_names, examples)
         return {
             item: {
                 "p": float(p[row]),
@@ -188,7 +188,7 @@ def read_label_subject(
         A file cannot be used, or it is not clear which dataset is meant.
     """
     file_model = None if model is None else load(model)
-    every = datasets.read_votes(tables) if file_model is None else votes_for(file_model, tables)
+    every = datasets.read_votes(tables) if file_model is None else read_votes_for_model(file_model, tables)
     fitted = file_model
     if fitted is None:  # one of the votes alone
         own = every

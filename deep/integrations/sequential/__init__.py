@@ -29,9 +29,9 @@ from deep.model import (
     ScoreOptions,
     columns_by_name,
     exported_columns,
-    is_sure,
     match_columns,
     records_of,
+    sure_mask,
 )
 from deep.prompt_pool import PromptJudge
 from deep.records import ABSTAIN, Example, Judgment
@@ -219,7 +219,7 @@ class _ItemSoFar:
 
     @property
     def sure(self) -> Mask:
-        return is_sure(*self.bounds, self.threshold)
+        return sure_mask(*self.bounds, self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from scipy.special import expit, ndtr
 from deep.exceptions import InputError
 from deep.model import FewLabels, Misfit
 from deep.model._correction import labeled_mask
-from deep.model._misfit import Clusters, standardised
+from deep.model._misfit import Clusters, standardised_errors
 from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])
@@ -56,7 +56,7 @@ def test_the_correlation_is_found(true):
     codes = np.repeat(np.arange(1000), 5)
     shared = np.sin(np.pi / 2 * true)
     labels = (np.sqrt(shared) * rng.normal(size=1000)[codes] + np.sqrt(1 - shared) * rng.normal(size=5000)) > 0
-    errors = standardised(labels.astype(float), np.full(5000, 0.5))
+    errors = standardised_errors(labels.astype(float), np.full(5000, 0.5))
     assert Clusters.from_documents(codes, 5000).correlation(errors) == pytest.approx(true, abs=0.05)
 
 

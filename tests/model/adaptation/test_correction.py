@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from deep._util.odds import shift_prior
 from deep.calibration import balanced_accuracy
 from deep.exceptions import InputError
-from deep.model import Correction, FewLabels, JudgeColumns, LeftOutRows, Misfit, PriorEstimate, Scores, learn_misfit
+from deep.model import Correction, FewLabels, HeldOutRows, JudgeColumns, Misfit, PriorEstimate, Scores, learn_misfit
 
 NONE = np.array([0.0, 1.0])
 MOMENT = np.array([[0.6, -0.1], [-0.1, 0.2]])
@@ -122,7 +122,7 @@ def test_intervals_cover_however_few_datasets_there_were(n_datasets):
         for _ in range(n_datasets):
             z, truth = drawn(scale, 400)
             y = rng.random(400) < truth
-            left_out.append(LeftOutRows(z, y.astype(float), (~y).astype(float), np.digitize(z, [-1, 0, 1])))
+            left_out.append(HeldOutRows(z, y.astype(float), (~y).astype(float), np.digitize(z, [-1, 0, 1])))
         z, truth = drawn(scale, 1)
         low, high = learn_misfit(left_out).interval(z)
         held.append(low[0] <= truth[0] <= high[0])

@@ -6,9 +6,9 @@ import pytest
 from deep.exceptions import InputError
 from deep.features import Cells
 from deep.model import (
-    PANEL,
+    PANEL_NAME,
     STATISTICS,
-    changes,
+    changed_rates,
     common_shift,
     compare_votes,
     false_alarms,
@@ -76,7 +76,7 @@ def test_a_changed_judge_is_named(change):
     result = moved(compare_votes(old, new, predict))
     assert ("b", statistic) in result
     blamed = {judge for judge, _ in result}
-    assert blamed <= {"b", PANEL} or change in ("turned round", "a coin")
+    assert blamed <= {"b", PANEL_NAME} or change in ("turned round", "a coin")
 
 
 def test_all_judges_moving_together_is_the_panel():
@@ -84,14 +84,14 @@ def test_all_judges_moving_together_is_the_panel():
     rng = np.random.default_rng(2)
     old, new = collapse([dataset(rng) for _ in range(10)]), dataset(rng)
     new[rng.random(new.shape) < 0.3] = -1
-    assert (PANEL, "coverage") in moved(compare_votes(old, new, predict))
+    assert (PANEL_NAME, "coverage") in moved(compare_votes(old, new, predict))
 
 
 def test_rows_hold_rates_and_ranges():
     """A row a judge and statistic, the panel last; ranges are ordered and within [0, 1]."""
     rng = np.random.default_rng(3)
     rows = compare_votes(collapse([dataset(rng) for _ in range(4)]), dataset(rng), predict)
-    assert [row.judge for row in rows[:: len(STATISTICS)]] == [*JUDGES, PANEL]
+    assert [row.judge for row in rows[:: len(STATISTICS)]] == [*JUDGES, PANEL_NAME]
     assert all(0 <= row.low <= row.high <= 1 and 0 <= row.p <= 1 for row in rows)
     assert all(row.low - 0.2 <= row.now <= row.high + 0.2 for row in rows)
 
@@ -180,7 +180,7 @@ def test_what_moves_all_judges_alike_is_found_beside_a_reference():
     assert np.mean([common_shift(old, new, alpha=0.025).moved for old, new, _ in batches]) >= 0.8
     assert np.mean([common_shift(old, same, alpha=0.025).moved for old, _, same in batches]) <= 0.07
     row = common_shift(*batches[0][:2], alpha=0.025)
-    assert row.low < batches[0][0]["positive"][PANEL][0] < row.high < row.now
+    assert row.low < batches[0][0]["positive"][PANEL_NAME][0] < row.high < row.now
     assert 0.04 < least_shift(row, 1, alpha=0.025) < 0.08
     assert least_shift(row, 3, alpha=0.025) > least_shift(row, 1, alpha=0.025)
 
@@ -209,7 +209,7 @@ def test_all_judges_together_raise_no_more_false_alarms_than_one():
     """Of 200 streams without a change at most one in ten has one by any judge or statistic, with `alpha` 0.1."""
     rng = np.random.default_rng(4)
     worth = np.append(1000.0, np.full(40, 300.0))
-    names = {"positive": [PANEL, *(f"j{i}" for i in range(20))], "coverage": [f"j{i}" for i in range(20)]}
+    names = {"positive": [PANEL_NAME, *(f"j{i}" for i in range(20))], "coverage": [f"j{i}" for i in range(20)]}
 
     def stream():
         rates = {key: rng.binomial(worth.astype(int), 0.7, (len(of), 41)) / worth for key, of in names.items()}
@@ -218,17 +218,17 @@ def test_all_judges_together_raise_no_more_false_alarms_than_one():
             for t in range(41)
         ]
 
-    assert np.mean([bool(changes(stream(), alpha=0.1)) for _ in range(200)]) <= 0.1
+    assert np.mean([bool(changed_rates(stream(), alpha=0.1)) for _ in range(200)]) <= 0.1
 
 
 def test_the_judge_that_changed_in_a_stream_is_named():
     """Also where it falls silent; the panel is where all have; nobody is where nothing has."""
     rng = np.random.default_rng(3)
     stream = [stream_batch(rng, 300) for _ in range(8)]
-    assert changes(stream, alpha=0.05) == []
-    assert (PANEL, "positive") in changes([*stream, stream_batch(rng, 300, 0.5)], alpha=0.05)
+    assert changed_rates(stream, alpha=0.05) == []
+    assert (PANEL_NAME, "positive") in changed_rates([*stream, stream_batch(rng, 300, 0.5)], alpha=0.05)
     last = stream_batch(rng, 300)
     last["positive"]["j3"] = [0.95, 300.0]
     last["coverage"]["j5"] = [0.8, 300.0]
-    assert changes([*stream, last], alpha=0.05) == [("j3", "positive"), ("j5", "coverage")]
-    assert changes(stream[:1], alpha=0.05) == []
+    assert changed_rates([*stream, last], alpha=0.05) == [("j3", "positive"), ("j5", "coverage")]
+    assert changed_rates(stream[:1], alpha=0.05) == []

@@ -9,7 +9,7 @@ from scipy.special import expit
 from deep._util.odds import P_MIN
 from deep.calibration import log_loss
 from deep.model import FewLabels, Misfit
-from deep.model._misfit import LeftOutRows, learn_misfit
+from deep.model._misfit import HeldOutRows, learn_misfit
 from tests.model.fitted import interval_of
 
 NONE = np.array([0.0, 1.0])
@@ -30,7 +30,7 @@ def learned(rng, n_datasets):
     for _ in range(n_datasets):
         p, _, y = dataset(rng)
         cell = np.digitize(p, np.linspace(0, 1, 21))
-        rows = LeftOutRows(np.log(p / (1 - p)), (y == 1).astype(float), (y == 0).astype(float), cell)
+        rows = HeldOutRows(np.log(p / (1 - p)), (y == 1).astype(float), (y == 0).astype(float), cell)
         left_out.append(rows)
     return learn_misfit(left_out)
 

@@ -6,7 +6,7 @@ from scipy.optimize import bisect, minimize
 from scipy.special import expit, logit
 
 from deep.exceptions import InputError
-from deep.model import FewLabels, LeftOutRows, Misfit, learn_misfit
+from deep.model import FewLabels, HeldOutRows, Misfit, learn_misfit
 from tests.model.fitted import interval_of
 
 # The 0.95 quantiles of Student's t, from a printed table, by degrees of freedom.
@@ -34,7 +34,7 @@ def dataset(seed, intercept, slope, n=60):
     cell = np.sort(rng.integers(0, 12, n) * rng.integers(0, 2, n))
     z, weights = values[cell] + rng.normal(0, 0.1, n), rng.uniform(0.3, 2.0, n)
     y = rng.random(n) < expit(intercept + slope * z + rng.normal(0, 1.2, 12)[cell])
-    return LeftOutRows(z, weights * y, weights * ~y, cell)
+    return HeldOutRows(z, weights * y, weights * ~y, cell)
 
 
 def plain_spread(datasets, corrections):
@@ -99,7 +99,7 @@ def test_the_spread_of_one_cell_by_hand():
 
     Gaps are -+log(30.5 / 10.5), their variance 1 / 30.5 + 1 / 10.5.
     """
-    one = LeftOutRows(np.zeros(2), np.array([30.0, 10.0]), np.array([10.0, 30.0]), np.array([0, 1]))
+    one = HeldOutRows(np.zeros(2), np.array([30.0, 10.0]), np.array([10.0, 30.0]), np.array([0, 1]))
     result = learn_misfit([one])
     expected = np.sqrt(np.log(30.5 / 10.5) ** 2 - 1 / 30.5 - 1 / 10.5)
     assert result.cell_spread == pytest.approx(expected, abs=1e-9)
@@ -109,14 +109,14 @@ def test_the_spread_of_one_cell_by_hand():
 @pytest.mark.parametrize(("rows", "counted"), [(4.9, False), (5.0, True), (5.5, True)])
 def test_cells_of_five_rows_count(rows, counted):
     """Two cells with log-odds far from their rates: from five rows on they add to the spread."""
-    one = LeftOutRows(np.zeros(2), np.array([rows, 0.0]), np.array([0.0, rows]), np.array([3, 1]))
+    one = HeldOutRows(np.zeros(2), np.array([rows, 0.0]), np.array([0.0, rows]), np.array([3, 1]))
     assert (learn_misfit([one]).cell_spread > 0.5) == counted
 
 
 def test_a_cell_that_is_predicted_certain_is_held_off_0_and_1():
     """Log-odds of 40 and -40 count as P = 1 - 1e-6 and 1e-6."""
     z = np.array([40.0, -40.0])
-    one = LeftOutRows(z, np.array([20.0, 0.0]), np.array([0.0, 20.0]), np.array([0, 1]))
+    one = HeldOutRows(z, np.array([20.0, 0.0]), np.array([0.0, 20.0]), np.array([0, 1]))
     intercept, slope = penalised(z, one.ones, one.zeros, np.eye(2))
     assert slope * 40 > 30
     assert intercept == pytest.approx(0.0, abs=1e-6)

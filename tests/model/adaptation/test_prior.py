@@ -12,19 +12,19 @@ from deep.model import (
     SHIFTS,
     AcrossPanels,
     FixedPrior,
+    HeldOutData,
     Intercept,
     LearnedPrior,
-    LeftOut,
     PriorEstimate,
+    context_probabilities,
     context_weight,
     contexts_of_means,
     intercept_at,
     learn_line,
     profile_of,
     share_at,
-    views,
 )
-from deep.model._prior import INTERVALS, VARIANCES
+from deep.model._prior import INTERVAL_PRIOR, VARIANCES
 
 Z = np.repeat([-2.5, -0.5, 0.4, 3.0], [6, 3, 5, 7]).astype(float)
 
@@ -45,7 +45,7 @@ def test_the_profile_gives_share_and_intercept():
 def test_contexts_are_those_of_means():
     """Of each part the log-odds of its mean P, held within 2 %; then the profile of their sum."""
     raw = np.array([Z, np.full(len(Z), -9.0)])
-    result = contexts_of_means(views(raw, Z).mean(axis=1))
+    result = contexts_of_means(context_probabilities(raw, Z).mean(axis=1))
     assert result[:2] == pytest.approx([logit(expit(Z).mean()), logit(0.02)])
     assert result[2:] == pytest.approx(profile())
 
@@ -78,7 +78,7 @@ def test_the_posterior_is_that_of_brute_force(priors):
     result = rule.intercept(profile(0.8))
     assert result.mean == pytest.approx(mean, abs=0.01)
     assert result.variance == pytest.approx(variance, rel=0.02)
-    cautious = np.sqrt(brute_force(message, intercepts, new, INTERVALS)[1])
+    cautious = np.sqrt(brute_force(message, intercepts, new, INTERVAL_PRIOR)[1])
     assert result.reach == pytest.approx(norm.ppf(0.95) * cautious, rel=0.02)
 
 
@@ -137,7 +137,7 @@ def of_slope(slope, intercept=0.0, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.normal(0, 1.5, 20_000)
     y = rng.random(20_000) < expit(intercept + slope * z)
-    return LeftOut.from_rows(z, y * 1.0, ~y * 1.0)
+    return HeldOutData.from_rows(z, y * 1.0, ~y * 1.0)
 
 
 def test_the_slope_is_drawn_to_one():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from deep.calibration import CALIBRATORS, Platt
-from deep.model import RECIPES, ChainTask, Subset, recommend, training_set
+from deep.model import RECIPES, ChainTask, VoterSubset, recommend, training_set
 from deep.records import VoteMatrix
 from tests.model.chain.test_training import random_votes
 
-SUBSET = Subset((0, 2, 3), "rfe")
+SUBSET = VoterSubset((0, 2, 3), "rfe")
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +100,12 @@ def test_recommendation_follows_the_criterion(votes):
 def test_a_fold_is_judged_without_its_own_labels(votes, calibrator):
     """Turning the labels of one dataset round changes nothing in the probabilities it is judged by."""
     from deep.model import grid_search
-    from deep.model._search import calibrate
+    from deep.model._search import calibrated_scores
 
     def judged(matrix):
         training = training_set(matrix, RECIPES["deep"])
         result = grid_search("LogisticRegression", training, grid={"C": (0.01,)})
-        ((_, inner, _),) = calibrate(result, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0, [])
+        ((_, inner, _),) = calibrated_scores(result, training, np.array([0.5]), [calibrator], RECIPES["deep"], 0, [])
         return inner[:, training.cells.groups.index("b")]
 
     held = votes.datasets == "b"

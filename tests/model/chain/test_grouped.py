@@ -5,7 +5,7 @@ import pytest
 
 from deep.datasets import read_votes
 from deep.exceptions import InputError
-from deep.model import RECIPES, STACK_FOLDS, fit, grouped_note, inner_folds
+from deep.model import RECIPES, STACK_FOLDS, fit, inner_folds, shared_folds_note
 from deep.records import ABSTAIN, VoteMatrix
 from tests.model.fitted import QUICK, small_votes
 
@@ -46,7 +46,7 @@ def test_no_folds_are_shared_on_public_panels(data_home, panel):
 def test_a_model_says_that_its_datasets_shared_folds():
     """The note names how many datasets and groups there were, and only where there were groups."""
     few, many = (fit(small_votes([f"d{i:04}" for i in range(n)], n=12), **QUICK).fit_report["notes"] for n in (12, 13))
-    assert grouped_note(12) is None
+    assert shared_folds_note(12) is None
     assert few == []
     assert many == ["The 13 training datasets were left out in 5 groups, not one by one."]
 

@@ -246,10 +246,10 @@ def test_a_file_of_schema_4_decides_as_it_did(kind, tmp_path):
 def test_a_key_of_a_later_schema_has_its_default_in_earlier_files(model, tmp_path, monkeypatch):
     """A field of the table is written, read, required from its schema on, and its default before."""
     earlier = json.loads(written(model, tmp_path).read_text())
-    (notes,) = (field for field in _document.FIELDS if field.key == "notes")
+    (notes,) = (field for field in _document.FILE_FIELDS if field.key == "notes")
     version = _document.SCHEMA_VERSION + 1
     field = replace(notes, key="remarks", since=version, default=["none"])
-    monkeypatch.setattr(_document, "FIELDS", (*_document.FIELDS, field))
+    monkeypatch.setattr(_document, "FILE_FIELDS", (*_document.FILE_FIELDS, field))
     for module in ("_document", "_files"):
         monkeypatch.setattr(f"deep.model.{module}.SCHEMA_VERSION", version)
     (tmp_path / "model.json").write_text(json.dumps(earlier))

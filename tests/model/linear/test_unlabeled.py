@@ -221,11 +221,11 @@ def test_dense_panels_are_flatter_than_sparse_ones():
     votes, _ = world(np.random.default_rng(5), 1000, 9, skill=0.3)
     panel = _consensus.Panel.of(votes, np.ones(len(votes)))
     rates = _consensus.dawid_skene(panel)
-    dense = _unlabeled._average(panel, rates, 1.0)
+    dense = _unlabeled._average_log_odds(panel, rates, 1.0)
     # As many judges again who never vote leave the votes as they are and the panel sparser.
     idle = np.hstack([votes, np.full((len(votes), 18), -1, dtype=np.int8)])
     wide = _consensus.Panel.of(idle, np.ones(len(votes)))
-    sparse = _unlabeled._average(wide, _consensus.dawid_skene(wide), 1.0)
+    sparse = _unlabeled._average_log_odds(wide, _consensus.dawid_skene(wide), 1.0)
     assert_allclose(sparse.ones[:9] / dense.ones, (1 + 8 * 0.47) / (1 + 8 * 0.4), rtol=0.02)
 
 
@@ -283,7 +283,7 @@ def test_judges_that_may_abstain_make_ties_lean_to_the_frequent_class(monkeypatc
     silent = rng.random(votes.shape) < np.where(labels == 1, 0.1, 0.6)[:, None]
     votes = np.where(silent, -1, votes)
     tie = (votes == 1).sum(axis=1) == (votes == 0).sum(axis=1)
-    monkeypatch.setattr(_unlabeled, "_compare_halves", lambda *_: _unlabeled._Trust(0.0))
+    monkeypatch.setattr(_unlabeled, "_compare_halves", lambda *_: _unlabeled._DawidSkeneTrust(0.0))
     assert (p_consistent(votes)[tie & (votes >= 0).any(axis=1)] < 0.5).all()
     monkeypatch.setattr(_consensus, "BY_SIGHT", np.inf)
     assert (p_consistent(votes)[tie] >= 0.5 - 1e-9).all()

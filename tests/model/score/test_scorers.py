@@ -9,9 +9,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from deep.ensembles import RandomForest
-from deep.features import Linear, Rows, neutral
+from deep.features import Linear, Rows, average_over_abstains
 from deep.model import Trees, VoteForest, VoteSum
-from deep.model._blend import strongest
+from deep.model._blend import most_discriminating_judges
 from tests.model.stack.test_members_values import panel, unlabeled
 
 
@@ -53,13 +53,13 @@ def test_a_forest_says_what_scikit_learn_says(seed, n_trees, n_features):
 
 
 def test_the_forest_on_votes_says_what_the_ensembler_says():
-    """No vote is the mean of what lies on either side, as in `neutral`."""
+    """No vote is the mean of what lies on either side, as in `average_over_abstains`."""
     rows, new = panel(0, n_voters=4), panel(1, n_datasets=1, n_voters=4)
     model = RandomForest(20, max_depth=4, random_state=0).fit(rows.votes, rows.labels, sample_weight=rows.balanced())
     trees = Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0])
     p = model.predict_proba(new.votes)[:, 1]
     assert (new.votes == -1).any(axis=1).sum() > 5
-    np.testing.assert_allclose(neutral(new.votes, trees.mean), p, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(average_over_abstains(new.votes, trees.mean), p, rtol=0, atol=1e-12)
     result = VoteForest(trees)(unlabeled(new))
     np.testing.assert_allclose(result, logit(np.clip(p, 1e-3, 1 - 1e-3)), rtol=0, atol=1e-9)
 
@@ -99,7 +99,7 @@ def test_the_strongest_scorer_is_that_of_the_largest_area():
     """An inverted one is as strong; areas are counted pair by pair."""
     rows = panel(4, n_scorers=3)
     inverted = rows.evidence * [1, 1, -1]
-    result = strongest(rows.__class__(rows.votes, inverted, rows.weights, rows.labels, rows.groups), 3)
+    result = most_discriminating_judges(rows.__class__(rows.votes, inverted, rows.weights, rows.labels, rows.groups), 3)
     areas = np.zeros(3)
     for group in range(3):
         one, zero = ((rows.groups == group) & (rows.labels == label) for label in (1, 0))

@@ -41,9 +41,9 @@ def in_numpy(trees, rows):
 @pytest.fixture
 def always(monkeypatch):
     """Take scikit-learn's walk from the first row on, a few rows at a time."""
-    monkeypatch.setattr(_blend, "MANY_ROWS", 0)
-    monkeypatch.setattr(_blend, "ROWS_AT_ONCE", 64)
-    monkeypatch.setattr(_blend, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(_blend, "MIN_ROWS_FOR_SKLEARN", 0)
+    monkeypatch.setattr(_blend, "ROWS_PER_BATCH", 64)
+    monkeypatch.setattr(_blend, "ROWS_PER_BATCH", 64)
 
 
 @pytest.mark.usefixtures("always")
@@ -69,7 +69,7 @@ def test_thresholds_lie_between_floats(seed):
 def test_few_rows_load_no_scikit_learn():
     """One text is scored without it; the same trees are made ready once, at the first call of many rows."""
     trees, rows = forest(0, 5, 3, max_depth=4)
-    many = np.resize(rows, (_blend.MANY_ROWS, 3))
+    many = np.resize(rows, (_blend.MIN_ROWS_FOR_SKLEARN, 3))
     trees.mean(many[1:])
     assert "_compiled" not in vars(trees)
     result = trees.mean(many)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression as Ridge
 from deep.ensembles import RandomForest
 from deep.features import Rows
 from deep.model import LabeledRows, fit_best_judge, fit_majority, fit_ridge
-from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES, members_for, simple_members
+from deep.model.stack import ANSWER_MEMBERS, MEMBER_FITS, VOTE_MEMBERS, members_for, simple_members
 
 
 def panel(seed, n_datasets=3, n=40, n_voters=3, n_scorers=0):
@@ -44,10 +44,10 @@ def balanced(rows):
 
 def test_which_members_can_be_fitted():
     """Where some judges grade all are on evidence; the few best judges are at least two."""
-    assert members_for(0) == ON_VOTES
-    assert members_for(1) == tuple(name for name in ON_ANSWERS if name != "logistic-top-scores")
-    assert members_for(2) == members_for(9) == ON_ANSWERS
-    assert {*ON_VOTES, *ON_ANSWERS} == {*MEMBERS}
+    assert members_for(0) == VOTE_MEMBERS
+    assert members_for(1) == tuple(name for name in ANSWER_MEMBERS if name != "logistic-top-scores")
+    assert members_for(2) == members_for(9) == ANSWER_MEMBERS
+    assert {*VOTE_MEMBERS, *ANSWER_MEMBERS} == {*MEMBER_FITS}
 
 
 def test_which_members_are_simple():
@@ -64,7 +64,7 @@ def test_the_forest_weighs_datasets_and_classes_alike(seed):
     rows, new = panel(0), panel(1, n_datasets=1)
     model = RandomForest(100, max_depth=5, random_state=seed)
     p = model.fit(rows.votes, rows.labels, sample_weight=balanced(rows)).predict_proba(new.votes)[:, 1]
-    result = MEMBERS["forest-votes"](rows, seed)(unlabeled(new))
+    result = MEMBER_FITS["forest-votes"](rows, seed)(unlabeled(new))
     assert result == pytest.approx(logit(np.clip(p, 1e-3, 1 - 1e-3)), abs=1e-9)
 
 
@@ -75,8 +75,8 @@ def test_simple_members_are_sums_over_votes(name, fit):
     """As fitted on few datasets, log-odds held within those of 0.001 and 0.999; the seed changes nothing."""
     rows, new = panel(2), panel(3, n_datasets=1)
     expected = np.clip(fit(rows).log_odds(new.votes), -np.log(999), np.log(999))
-    assert MEMBERS[name](rows, 0)(unlabeled(new)) == pytest.approx(expected, abs=1e-12)
-    assert np.array_equal(MEMBERS[name](rows, 9)(unlabeled(new)), MEMBERS[name](rows, 0)(unlabeled(new)))
+    assert MEMBER_FITS[name](rows, 0)(unlabeled(new)) == pytest.approx(expected, abs=1e-12)
+    assert np.array_equal(MEMBER_FITS[name](rows, 9)(unlabeled(new)), MEMBER_FITS[name](rows, 0)(unlabeled(new)))
 
 
 @pytest.mark.parametrize(("name", "columns"), [("best-score", 1), ("logistic-top-scores", 4), ("logistic-scores", 6)])
@@ -93,7 +93,7 @@ def test_linear_scores_are_a_ridge_on_the_strongest(name, columns):
     model = Ridge(C=100.0 / w.sum(), max_iter=500)
     model.fit(rows.evidence[:, kept], rows.labels, sample_weight=w)
     expected = np.clip(model.decision_function(new.evidence[:, kept]), -np.log(999), np.log(999))
-    assert MEMBERS[name](rows, 0)(unlabeled(new)) == pytest.approx(expected, abs=1e-6)
+    assert MEMBER_FITS[name](rows, 0)(unlabeled(new)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_forest_of_scores_is_grown_on_few_rows():
@@ -108,4 +108,4 @@ def test_the_forest_of_scores_is_grown_on_few_rows():
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=3)
     model.fit(thinned.evidence, thinned.labels, sample_weight=w)
     p = model.predict_proba(new.evidence)[:, 1]
-    assert MEMBERS["forest-scores"](rows, 3)(unlabeled(new)) == pytest.approx(logit(np.clip(p, 1e-3, 1 - 1e-3)))
+    assert MEMBER_FITS["forest-scores"](rows, 3)(unlabeled(new)) == pytest.approx(logit(np.clip(p, 1e-3, 1 - 1e-3)))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from deep.evaluate import fit_report
-from deep.model import MOST_ROWS, LabeledRows, _average, fit, sample_rows
+from deep.model import MAX_STACK_ROWS, LabeledRows, _average, fit, sample_rows
 from deep.model.stack import Stack
 from deep.records import VoteMatrix
 from tests.model.fitted import identity
@@ -34,7 +34,7 @@ def test_few_rows_and_rows_of_votes_are_left_as_they_are():
     assert sample_rows(rows, 500) is rows
     bare = replace(rows, evidence=np.empty((500, 0)))
     assert sample_rows(bare, 10) is bare
-    assert MOST_ROWS == 400_000
+    assert MAX_STACK_ROWS == 400_000
 
 
 def test_each_dataset_and_class_keeps_its_weight_and_no_more_rows_than_its_share():

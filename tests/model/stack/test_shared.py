@@ -5,7 +5,7 @@ import pytest
 
 from deep.datasets import simulate_votes
 from deep.exceptions import InputError
-from deep.model import AnswerMap, ChainOptions, SharedWork, Stack, fit_asked, fit_shared, labeled_rows
+from deep.model import AnswerMap, ChainOptions, SharedWork, Stack, fit_shared, fit_with_options, labeled_rows
 from tests.model.fitted import small_votes
 
 
@@ -34,7 +34,7 @@ def test_shared_and_own_fits_give_the_same_p_bit_for_bit(panel, with_scores):
                 given = {"groups": rows.datasets, "answer_map": answer_map, "fits": fits}
                 scored.append(Stack().fit(rows.answers, rows.labels, **given).score(answers[held]).p_consistent)
             else:
-                scored.append(fit_asked(rows, ChainOptions(), SharedWork(fits=fits)).score(votes.rows(held)))
+                scored.append(fit_with_options(rows, ChainOptions(), SharedWork(fits=fits)).score(votes.rows(held)))
         assert np.array_equal(*scored)
 
 

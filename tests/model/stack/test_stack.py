@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from deep.features import Rows
 from deep.model import LabeledRows, Stack
-from deep.model.stack import MEMBERS, ON_ANSWERS, ON_VOTES
+from deep.model.stack import ANSWER_MEMBERS, MEMBER_FITS, VOTE_MEMBERS
 from tests.model.fitted import identity
 
 QUICK = ["best-judge", "majority", "ridge-votes"]
@@ -37,15 +37,15 @@ def split(data, target):
     return [part[~held] for part in data], [part[held] for part in data]
 
 
-@pytest.mark.parametrize("name", sorted(MEMBERS))
+@pytest.mark.parametrize("name", sorted(MEMBER_FITS))
 def test_every_member_separates_the_classes(name):
     """On a dataset that it was not fitted on, each member scores consistent rows higher."""
     (votes, labels, groups, scores), (new_votes, y, _, new_scores) = split(world(0), 7)
-    if name in ON_VOTES and name not in ON_ANSWERS:
+    if name in VOTE_MEMBERS and name not in ANSWER_MEMBERS:
         scores, new_scores = scores[:, :0], new_scores[:, :0]
     train = LabeledRows(votes.astype(np.int8), scores, np.ones(len(votes)), labels.astype(np.int8), groups)
     target = Rows(new_votes.astype(np.int8), new_scores, np.ones(len(y)))
-    score = MEMBERS[name](train, 0)(target)
+    score = MEMBER_FITS[name](train, 0)(target)
     assert score.shape == y.shape
     assert np.isfinite(score).all()
     assert score[y == 1].mean() > score[y == 0].mean() + 0.5

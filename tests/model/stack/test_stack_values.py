@@ -11,16 +11,16 @@ from sklearn.exceptions import NotFittedError
 from deep.exceptions import InputError
 from deep.features import Rows
 from deep.model import (
+    HeldOutRows,
     LabeledRows,
     LearnedPrior,
-    LeftOutRows,
     Misfit,
     PriorEstimate,
     Scores,
     learn_misfit,
     profile_of,
 )
-from deep.model.stack import MEMBERS, Stack
+from deep.model.stack import MEMBER_FITS, Stack
 from tests.model.fitted import identity
 
 NAMES = np.array(["north", "east", "south", "west", "up"])
@@ -43,7 +43,7 @@ def member_scores(name, rows, held, seed=0):
     """Return a member's log-odds on held rows, fitted on others; rows are (votes, labels, groups, weights, scores)."""
     votes, y, groups, w, scores = rows
     codes = np.unique(groups, return_inverse=True)[1]
-    scorer = MEMBERS[name](LabeledRows(votes, scores, w, y.astype(np.int8), codes), seed)
+    scorer = MEMBER_FITS[name](LabeledRows(votes, scores, w, y.astype(np.int8), codes), seed)
     return scorer(Rows(held[0], held[4], held[3]))
 
 
@@ -145,7 +145,7 @@ class PlainStack:
         left_out = []
         for z, (y, w, votes), prior in zip(weighted, self.truth, self.prior.left_out(held), strict=True):
             cell = np.unique(votes, axis=0, return_inverse=True)[1].ravel()
-            left_out.append(LeftOutRows(prior.threshold + prior.slope * z, w * (y == 1), w * (y == 0), cell))
+            left_out.append(HeldOutRows(prior.threshold + prior.slope * z, w * (y == 1), w * (y == 0), cell))
         return learn_misfit(left_out)
 
     def summed(self, members, rows, target):
@@ -271,14 +271,14 @@ def test_p_and_its_bounds_by_hand():
 @pytest.fixture
 def handed(monkeypatch):
     """Return what members are handed by fits from now on: rows, weights and seed, in order."""
-    calls, fit = [], MEMBERS["majority"]
+    calls, fit = [], MEMBER_FITS["majority"]
 
     def member(train, seed):
         rows = np.column_stack([train.groups, train.labels, train.votes, train.evidence, train.weights])
         calls.append((rows.tolist(), seed))
         return fit(train, seed)
 
-    monkeypatch.setitem(MEMBERS, "majority", member)
+    monkeypatch.setitem(MEMBER_FITS, "majority", member)
     return calls
 
 
