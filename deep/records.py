@@ -576,6 +576,7 @@ def _read_numbers(votes: npt.ArrayLike, scales: list[Scale], voters: tuple[str, 
 
 
 def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:
+    """Return labels as 1, 0 and -1 for none; raise where there is any other."""
     raw = np.asarray(labels)
     check_consistent_length(raw, n, "labels")
     if raw.ndim != 1:
@@ -587,6 +588,7 @@ def _check_partial_labels(labels: npt.ArrayLike, n: int) -> Labels:
 
 
 def _first_repeated(values: Iterable[T]) -> T | None:
+    """Return the first value that stands twice, None where each stands once."""
     distinct: set[T] = set()
     for value in values:
         if value in distinct:

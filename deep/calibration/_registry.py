@@ -31,6 +31,7 @@ NETCAL_CLASSES = {
 }
 """The modules and classes of netcal's, which take no weights and are tried where they are named."""
 
+# The names of the calibrators that deep brings.
 OWN_NAMES = (*CALIBRATOR_CLASSES, *NETCAL_CLASSES)
 
 CALIBRATOR_NAMES = (*OWN_NAMES, *find_entry_points(CALIBRATOR_GROUP, OWN_NAMES).usable)

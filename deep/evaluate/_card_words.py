@@ -10,6 +10,7 @@ from deep.evaluate._cards import MIN_JOINT_ERRORS, JudgeCard, PanelCard, ranked
 from deep.evaluate._measured import DataTable, Measured, in_percent, shown
 from deep.evaluate._verdict import effective_words
 
+# What is said where no panel beats its best judge beyond chance.
 ONE_JUDGE_SENTENCE = "For decisions, these labels do not show that the panel is better than one judge ({})."
 
 # The most similar pairs of judges that are named.
@@ -151,6 +152,7 @@ def card_tables(card: PanelCard, most: int, claims: ClaimTexts = MappingProxyTyp
 
 
 def _all_tables(card: PanelCard, most: int, claims: ClaimTexts) -> Iterator[DataTable]:
+    """Yield every table of a card, empty ones too."""
     agreement = [
         {
             "measure": row["name"],
@@ -219,6 +221,7 @@ def _item_tables(card: PanelCard, most: int, claims: ClaimTexts) -> Iterator[Dat
 
 
 def _judge_row(each: JudgeCard, *, coin: bool) -> dict[str, str]:
+    """Return the cells of one judge; with `coin`, where no judge beats a coin, none is marked to keep or to drop."""
     result, other = each.people, each.others
     rates = {} if result is None else {"TPR": in_percent(result.tpr), "TNR": in_percent(result.tnr)}
     wrong = "" if result is None else f"{each.n_disagreements:,} of {result.n:,}"

@@ -494,6 +494,7 @@ class PanelCard(Measured):
 
 
 def _judge_rows(card: PanelCard) -> list[Row]:
+    """Return a row for each judge: all single figures of its card."""
     return [
         {
             "judge": each.judge,
@@ -519,6 +520,7 @@ def _judge_entries(
     return [{"judge": one.judge, name: key, **row(value)} for one in card.judges for key, value in of(one).items()]
 
 
+# The rows of each part of a card that `PanelCard.frame` can return, by its name.
 FRAME_PARTS: Mapping[str, Callable[[PanelCard], list[Row]]] = {
     "between": lambda card: _matrix_rows(card.between, card),
     "by_dataset": lambda card: _judge_entries(card, "dataset", lambda one: one.by_dataset, asdict),

@@ -312,6 +312,7 @@ def _by_fit(train: VoteMatrix, tests: Sequence[VoteMatrix], names: tuple[str, ..
 
 
 def _panel_step(dropped: str | None, panel: "_FittedPanel", whole: Floats) -> PanelStep:
+    """Return one step on the way from all judges to one, and its loss beside that of the whole panel."""
     losses = panel.losses()
     increase, low, high = mean_interval(losses - whole, LEVEL)
     return PanelStep(

@@ -17,6 +17,7 @@ from deep.records import VoteMatrix
 
 HoldOutUnit = Literal["dataset", "family"]
 
+# What to do where nothing is left to train on, by what is held out.
 REMEDY_BY_UNIT: dict[HoldOutUnit, str] = {
     "dataset": "Add labels of other datasets, name parts of this one in column `dataset`, or use `deep fit`.",
     "family": "Hold out by dataset, or give a labeled table of another family too.",

@@ -318,6 +318,7 @@ TEXT_COLOR = "#1f2933"
 # The size of the smallest letters in points, of which a page shows 12 pixels.
 MIN_FONT = 9
 
+# The color of each state of an item in pictures.
 STATE_COLORS = {"consistent": BLUE, "inconsistent": RED, "undecided": TINTS[GRAY]}
 
 # The color of a method's row, by what its figures rest on.

@@ -22,6 +22,7 @@ from deep.features import cohen_kappa, effective_number, error_correlation
 from deep.judges import parse_voter
 from deep.records import ABSTAIN, VoteMatrix
 
+# Stands for a figure that the votes and labels cannot tell.
 NOT_MEASURED = float("nan")
 
 # A judge may do alone where it votes on so many of the items.
@@ -265,6 +266,7 @@ class _PanelData:
         )
 
     def _against_others(self, column: int, usage: datasets.VoterUsage | None) -> _cards.AgainstOthers:
+        """Return the gain by one judge beside the others, and its cost."""
         name, k = self.votes.voter_names[column], self.votes.shape[1]
         rest = np.delete(np.arange(k), column)
         correlation = self.correlation if k > 1 else None

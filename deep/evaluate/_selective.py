@@ -296,6 +296,7 @@ METHOD_REASONS = {
     "votes": "no labels: learned from agreement alone, and the error of P is unknown",
 }
 
+# Why a model of few labels was learned from agreement first.
 FEW_LABELS_REASON = "too few labels to learn from: learned from agreement, then corrected by the labels"
 
 # A member of less weight is not listed.
@@ -412,6 +413,7 @@ def fit_report(model: Model) -> dict[str, object]:
     }
 
 
+# The names for people of the methods that learn from votes alone.
 UNLABELED_METHOD_NAMES = {
     "average": "majority and Dawid-Skene together",
     "dawid-skene": "Dawid-Skene alone; the majority has weight 0",

@@ -192,6 +192,7 @@ def _calibration_errors(votes: VoteMatrix, before: Floats, after: Floats) -> dic
     return result
 
 
+# Where a share comes from, in words, and what limits it: each report of a share has one of these sentences.
 TRAINING_LABELS_SOURCE = "from the labels that the model was trained on"
 CROSS_FITTED_SOURCE = "the mean of cross-fitted P, corrected by its mean error on the training labels"
 ONE_DOCUMENT_WARNING = "All labels are of one document: the intervals do not hold for items of others."

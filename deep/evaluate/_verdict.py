@@ -41,6 +41,7 @@ NO_JUDGE_DISTINGUISHES = (
     "No judge can tell these claims apart, so all have the same P. Labels show only their share. Add other judges."
 )
 
+# The states of an item, in the order of tables and pictures.
 STATES = ("consistent", "inconsistent", "undecided")
 
 # The sentences of a verdict that a study keeps.

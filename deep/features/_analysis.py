@@ -417,6 +417,7 @@ def agreement_interval(
 
 
 def _checked_ratings(ratings: npt.ArrayLike) -> Ratings:
+    """Return ratings as whole numbers from 0 on, -1 where there is none; raise where they cannot be."""
     codes = np.asarray(ratings)
     if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu":
         raise InputError(

@@ -157,6 +157,7 @@ class Trees:
 # A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof.
 P_CLIP = 1e-3
 
+# The log-odds of `1 - P_CLIP`, beyond which no member's log-odds go.
 MAX_MEMBER_LOG_ODDS = float(logit(1 - P_CLIP))
 
 
@@ -422,6 +423,7 @@ def _missing_vote_value(votes: AnyVotes) -> float:
 
 
 def _shapley_values(predict: PredictRows, votes: AnyVotes, cast: Positions) -> dict[int, float]:
+    """Return the Shapley value of each cast vote: its mean step in log-odds over all orders of the votes."""
     n = len(cast)
     sets = np.arange(2**n)
     inside = (sets[:, None] >> np.arange(n) & 1).astype(bool)

@@ -23,8 +23,11 @@ TOLERATED_MISFIT_SHARE = 0.25
 # This is added to the information of intercept and slope, which labels at a single P cannot tell apart.
 INFORMATION_RIDGE = 1e-3
 
+# Draws of labels that a p-value is counted on: at 0.05 its standard error is 0.005.
 N_DRAWS = 2000
+# The powers for which the number of labels needed is reported.
 TEST_POWERS = (0.5, 0.8, 0.9)
+# The most labels that are tried where the number needed is looked for.
 MAX_LABELS = 1000
 # Labels that are drawn at a time: some 100 MB.
 MAX_LABELS_PER_DRAW = N_DRAWS * MAX_LABELS

@@ -221,6 +221,7 @@ def dawid_skene(panel: Panel) -> ErrorRates:
 
 
 def _maximization_step(panel: Panel, posterior: Floats) -> ErrorRates:
+    """Return the rates and the share of class 1 that explain the votes best, given P of each row."""
     in_one, in_zero = panel.weights * posterior, panel.weights * (1 - posterior)
     hits, hit_votes = in_one @ panel.ones, in_one @ panel.cast
     alarms, alarm_votes = in_zero @ panel.ones, in_zero @ panel.cast

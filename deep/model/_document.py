@@ -41,7 +41,9 @@ from deep.model._scores import DecisionRule, KeptShare
 from deep.model._table import ChainScorer, PatternTable, Voter, pattern_text, patterns_from_text
 from deep.model._training import RECIPES, ChainSpec, FoldCells
 
+# The name of the format, the first key of every model file.
 FORMAT_NAME = "deep model"
+# The oldest schema version that can be read.
 OLDEST_SCHEMA = 4
 
 # How a model can have been fitted.
@@ -126,6 +128,7 @@ def _are_ascending(values: Floats) -> bool:
 
 # Voters ---------------------------------------------------------------------------------------------------------------
 
+# This constant, and each in capitals below it, is the kind (`JsonKind`) of the part of a model file that it names.
 VOTERS = list_of(
     record("voters", Voter, take=attributes("name", "id", "version", "model", "details"), details=OBJECT)
 ).checked(lambda voters: 0 < len(voters) == len({voter.name for voter in voters}), "{} must be named once each")
@@ -233,6 +236,7 @@ def _read_chain(voters: tuple[Voter, ...], cells: JsonObject, table: PatternTabl
 
 
 def _write_chain(scorer: ChainScorer) -> JsonObject:
+    """Return the values of a chain that its file holds: what it was fitted on and, where it has one, its table."""
     spec, data = scorer.spec, scorer.cells
     cells = {**_write_cells(data.joint), **{name: getattr(data, name) for name in ("group_by", "folds", "weighting")}}
     if scorer.table is None:  # what a later fit from these cells must come back to

@@ -154,6 +154,7 @@ def _rates_of_old_datasets(old: Cells, predict: Predict) -> list[_RateAngles]:
 
 
 def _rates(patterns: npt.NDArray[np.int8], n: Floats, p: Floats) -> _RateAngles:
+    """Return the rates of each judge in a dataset, from its patterns, their counts and P of each."""
     mask, positive = patterns >= 0, patterns == 1
     equal, both = _agreeing_pairs(patterns, n)
     # Agreement is counted with each other judge; pairs of one item are one item's worth of evidence, not k - 1.
@@ -246,6 +247,7 @@ def _test_against_scatter(old: _AngleScatter, angle: Floats, now: _RateAngles) -
 
 
 def _rows(test: _Test, flags: npt.NDArray[np.bool_], owners: Sequence[str], now: _RateAngles) -> Iterator[DriftRow]:
+    """Yield a row for each statistic of each judge, with its expected range as rates."""
     for j, owner in enumerate(owners):
         for i, statistic in enumerate(STATISTICS):
             shift = float(now.angle[i, j] - test.now[i, j]) if owner != PANEL_NAME else 0.0

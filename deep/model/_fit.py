@@ -192,6 +192,7 @@ def fit_with_options(
     return model.adapted(rows, rows.labels, documents=rows.document_ids, target=target, decide=decide)
 
 
+# This and the two notes below warn of P that no label has confirmed.
 RELATIVE_P_NOTE = "P without labels is relative; ten labels show its level."
 
 NO_LABELS_NOTE = "No row is labeled: P comes from agreement alone, and its error is unknown."

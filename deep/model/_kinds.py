@@ -67,6 +67,7 @@ def _read_name(value: Any, where: str, _: EarlierValues) -> str:
 # A text that fits on one line.
 NAME = JsonKind(_read_name)
 
+# The kind of any JSON value, unchecked.
 ANY = JsonKind(lambda value, _, __: value)
 TEXT = ANY.checked(lambda value: isinstance(value, str), "{} must be text")
 
@@ -132,6 +133,8 @@ def whole_numbers(size: ArraySize = None, *, low: int = 0, below: ArraySize = No
 def _array_kind(
     types: tuple[type, ...], rule: str, dtype: type, size: ArraySize, in_range: Callable[..., Any], bounds: str
 ) -> JsonKind:
+    """Return the kind of arrays of these types, size and range; the rule and the bounds are words for errors."""
+
     def read(value: object, where: str, earlier: EarlierValues) -> Any:
         require(isinstance(value, list) and set(map(type, value)) <= set(types), f"{where} {rule}")
         array: npt.NDArray[Any] = np.array(value, dtype=dtype)
@@ -148,6 +151,7 @@ def _scalar_kind(array: JsonKind) -> JsonKind:
     return JsonKind(lambda value, where, earlier: array.read([value], where, earlier)[0].item())
 
 
+# The kinds of one number, and of one whole number from 0 on.
 NUMBER = _scalar_kind(numbers())
 COUNT = _scalar_kind(whole_numbers())
 
@@ -160,6 +164,7 @@ def optional(kind: JsonKind) -> JsonKind:
     )
 
 
+# The kind of a field of a dataclass, by its annotation.
 OF_TYPE: dict[object, JsonKind] = {float: NUMBER, int: COUNT, str: NAME, Floats: numbers()}
 OF_TYPE |= {float | None: optional(NUMBER), str | None: optional(TEXT)}
 """The kind of an attribute by its type."""

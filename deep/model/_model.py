@@ -575,6 +575,7 @@ class Model:
         return PriorEstimate.known(check_prior(mean), profile, offset)
 
 
+# The libraries whose versions a model file records, since a fit depends on them.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "catboost", "lightgbm", "xgboost")
 
 

@@ -506,6 +506,7 @@ class LearnedPrior:
         )
 
     def _warning(self, profile: Floats) -> str | None:
+        """Return a warning where training datasets are few, or where the dataset lies outside their range."""
         n = len(self.priors_)
         if n < MIN_DATASETS_FOR_RANGE:
             return f"{n} training {'dataset tells' if n == 1 else 'datasets tell'} little about how much shares differ."

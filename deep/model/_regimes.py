@@ -287,6 +287,7 @@ def _fit_logistic(train: LabeledRows) -> Linear:
     return Linear.signed(model.intercept_, model.coef_)
 
 
+# The ways to add up votes among which the labels of one dataset choose, by name.
 CANDIDATE_FITS: dict[str, Callable[[LabeledRows], Linear]] = {
     DEFAULT_CANDIDATE: _average.fit_average,
     "best-judge": _average.fit_best_judge,
@@ -501,6 +502,7 @@ def _describe_chain(best: "ChainCandidate", fitted: "Chain") -> dict[str, object
     }
 
 
+# The numbers of voters that a search tries by default.
 DEFAULT_SUBSET_SIZES: tuple[int | str, ...] = (3, 5, 9)
 
 

@@ -32,8 +32,10 @@ THRESHOLD_TOLERANCE = 1e-9
 LOWEST_THRESHOLD = float(np.nextafter(P_MIN, 1.0))
 """The lowest threshold: P that is held at `P_MIN` is below every threshold."""
 
+# The rules of decision whose threshold is learned from labels.
 LABEL_BASED_RULES = ("precision", "recall")
 
+# The texts of all rules of decision, as an error lists them.
 RULE_FORMS = "accuracy, balanced, cost=FP:FN, precision=SHARE or recall=SHARE"
 
 # Resamples of the datasets and of their labels, for the interval of what a threshold keeps.
@@ -194,6 +196,7 @@ class DecisionRule:
         )
 
     def _why(self) -> str:
+        """Return where the threshold of the rule comes from, in words."""
         name, _, value = self.decide.partition("=")
         if name == "balanced":
             return "which balances both kinds of error"
@@ -212,6 +215,7 @@ class DecisionRule:
         return asdict(self)
 
 
+# The default rule: the threshold of the best balanced accuracy.
 BALANCED_RULE = DecisionRule()
 
 

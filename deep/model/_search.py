@@ -378,6 +378,7 @@ def recommend(candidates: Sequence[ChainCandidate], by: str) -> ChainCandidate:
     return min(candidates, key=worse)
 
 
+# This in place of a number of voters takes all of them.
 ALL_VOTERS = "all"
 
 

@@ -241,6 +241,7 @@ N_GRID_SHARES = 10_001
 SHARE_TARGETS = ("system", "items")
 """Whose share it is: that of the system that wrote the items, on other items like them, or that of the items alone."""
 
+# The names of the methods by which a share is estimated, as results show them.
 MODEL_METHOD = "model"
 CORRECTED_MODEL_METHOD = "corrected model"
 PREDICTION_POWERED_METHOD = "prediction-powered"

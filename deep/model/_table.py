@@ -36,6 +36,7 @@ MAX_TABLE_VOTERS = 10
 # Rows coded together: their codes stay in the processor's cache between two columns.
 ROWS_PER_BATCH = 1 << 14
 
+# The characters that stand for no vote, 0 and 1 in the text of a pattern.
 _VOTE_SYMBOLS = "-01"
 
 

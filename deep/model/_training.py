@@ -58,6 +58,7 @@ class Recipe:
     grids: Mapping[str, Mapping[str, Sequence[object]]]
 
 
+# The recipes by name: deep's own, and that of the paper.
 RECIPES = {
     "deep": Recipe("deep", "dataset-class", "log_loss", "balanced_accuracy", "dataset", "out-of-fold", {}),
     # The authors count the ones of the matrix of votes: a vote for 0 is no token to them.

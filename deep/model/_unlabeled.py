@@ -299,6 +299,7 @@ def _careless_judge_warnings(panel: Panel, rates: ErrorRates) -> Iterator[str]:
 
 
 def _few_votes_warnings(panel: Panel) -> Iterator[str]:
+    """Warn where items, or votes an item, are too few to learn from agreement."""
     n_items, n_judges = panel.weights.sum(), panel.cast.shape[1]
     n_votes = panel.mean(panel.cast.sum(axis=1))
     if n_items < MIN_ITEMS:

@@ -58,6 +58,7 @@ def _fit_logistic(train: LabeledRows, columns: list[int]) -> Scorer:
 
 
 def _fit_score_forest(train: LabeledRows, seed: int) -> Scorer:
+    """Fit a forest on evidence, of large datasets on a sample of each class."""
     from sklearn.ensemble import RandomForestClassifier
 
     # At most `MAX_FOREST_ROWS` rows of every dataset and class, drawn at random.

@@ -21,6 +21,7 @@ from deep.report._page import Chapter, Page, Picture, between, inline_svg, measu
 from deep.report._sources import P_AT_GIVEN_SHARE_NOTE, ReportMaterial, ece_by_dataset, read_material, round_values
 from deep.report._verdict import Watch, find_drift, histogram_picture, methods_chapter, methods_of, ours, verdict_of
 
+# The first sentence of a report on simulated votes.
 SIMULATED_WARNING = (
     "These votes are SIMULATED from the operating points that the DEEP paper publishes; no LLM was called. They show "
     "how a report looks, and nothing about any LLM."
@@ -48,6 +49,7 @@ def headline_chapter(material: ReportMaterial, methods: Sequence[MeasuredMethod]
 
 
 def _headline_figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
+    """Yield the main figures of a method, each with its meaning."""
     n = len(method.by_dataset)
     over = f"mean over {n} datasets" if n > 1 else f"on {next(iter(method.by_dataset))}"
     interval = "" if method.interval is None else f", 95 % interval {between(method.interval)}"
@@ -60,6 +62,7 @@ def _headline_figures(method: MeasuredMethod) -> Iterator[tuple[str, str]]:
 
 
 def _evidence_sentences(material: ReportMaterial) -> Iterator[str]:
+    """Yield sentences on the data that the figures rest on."""
     if material.runs:
         yield from _sentences_on_runs(material.runs)
     elif material.model is not None:
@@ -82,6 +85,7 @@ def _evidence_sentences(material: ReportMaterial) -> Iterator[str]:
 
 
 def _sentences_on_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield sentences on runs: which datasets were held out, and what was trained on."""
     first = runs[0]
     if len(runs) > 1:
         yield (
@@ -101,6 +105,7 @@ def _sentences_on_runs(runs: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _sentences_on_model(material: ReportMaterial) -> Iterator[str]:
+    """Yield sentences on a model: how it was fitted, and on what."""
     assert material.model is not None  # the caller's branch
     result = evaluate.fit_report(material.model)
     yield f"The model is {result['what']}: {result['why']}."
@@ -125,6 +130,7 @@ def _by_dataset(material: ReportMaterial, method: MeasuredMethod | None) -> Iter
         yield {"dataset": name, "items": f"{n:,}", **measured_cells(row)}
 
 
+# The notes on where the estimate of a share comes from, one by kind of model.
 LEARNED_SHARE_NOTE = (
     "The model estimates the share of consistent items from the votes. It learned how, and the 90 % interval, from "
     "the training datasets."
@@ -257,6 +263,7 @@ def reliability_chapter(material: ReportMaterial) -> Chapter:
 
 
 def _bin_table(y: Labels, p: Floats, name: str, n_bins: int) -> DataTable:
+    """Return the table behind a reliability diagram: the items, mean P and share of each bin."""
     bins = ReliabilityDisplay.from_predictions(y, p, n_bins=n_bins)
     rows = [
         {
@@ -295,6 +302,7 @@ def drift_chapter(watch: Watch) -> Chapter:
 
 
 def _canary_row(name: str, result: "model.Canary | str") -> dict[str, str]:
+    """Return the row of one dataset in the table of the canary; its result is a sentence where there was no test."""
     if isinstance(result, str):
         return {"dataset": name, "the labels": result}
     return {
@@ -357,6 +365,7 @@ def panel_chapter(material: ReportMaterial) -> Chapter:
 
 
 def _panel_parts_of_card(card: evaluate.PanelCard) -> tuple[list[str], ChapterParts]:
+    """Return the sentences and the parts that show a card."""
     says = [*evaluate.worth_words(card), evaluate.people_words(card)]
     if card.n_labeled:
         by = "item" if card.n_documents is None else "document"

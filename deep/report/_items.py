@@ -116,6 +116,7 @@ MIN_CHARACTERS_TO_NAME = 60
 # Characters of a source or a claim; what is beyond is cut, and said to be.
 MAX_TEXT_CHARACTERS = 20_000
 
+# What a report says where texts were left out on request.
 NO_TEXT_SENTENCE = "Texts in this file: none (--no-text); ids replace them."
 
 
@@ -233,6 +234,7 @@ def _answers_of_graders(votes: VoteMatrix, row: int) -> dict[str, str]:
 
 
 def _sentences_on_texts(texts: TextColumns, result: FoundTexts, choice: TextChoice) -> Iterator[str]:
+    """Yield sentences on which texts the file holds, which it lacks, and why."""
     if not choice.wanted:
         yield NO_TEXT_SENTENCE
         return

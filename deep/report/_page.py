@@ -150,6 +150,7 @@ def page_asset(name: str) -> str:
 
 @cache
 def _template_environment() -> "Environment":
+    """Return Jinja's environment with the filters of the template; undefined names raise."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("deep.report")
@@ -210,6 +211,7 @@ CSS_COLORS = {
 }
 """The project's palette, in words that the style sheet defines for light and dark."""
 
+# Pieces of an SVG that `_tidy_svg_tag` shortens: tags, long decimals, ids and font families.
 SVG_TAG = re.compile(r"<[^>]*>")
 LONG_DECIMAL = re.compile(r"(\d\.\d\d)\d+")
 SVG_ID = re.compile(r' id="([^"]*)"')
@@ -245,6 +247,7 @@ def _markup_by_panel(figure: "Figure", cells: "Sequence[Sequence[Axes]]", name: 
 
 
 def _svg_markup(figure: "Figure", name: str, label: str) -> str:
+    """Return the SVG of a figure as markup that can stand in a page."""
     text = StringIO()
     draw_svg(figure, text, salt=name)
     svg = text.getvalue()
@@ -265,6 +268,7 @@ def _tidy_svg_tag(tag: str, used: set[str], name: str) -> str:
     return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda color: CSS_COLORS.get(color[0], color[0]), tag)
 
 
+# The start of a file name that gives the figure's number in a paper.
 NUMBERED_FIGURE_NAME = re.compile(r"^figure-?(\d+[a-z]?)-")
 # A number with more digits than a person reads.
 LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RUN_DECISION_VOTER = "(decision of the run)"
 
 
+# Sentences on where the P of a report comes from, one for each source of it.
 P_BY_VOTES_NOTE = (
     "P(consistent) comes from `deep fit` without labels, by agreement alone. The labels were not used, so they test it."
 )
@@ -243,6 +244,7 @@ def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Posi
             yield name, rows, before, after
 
 
+# The origin that files give of simulated votes.
 SIMULATED_MARK = "simulated"
 # The most bytes of a run's results that are read.
 MAX_RESULTS_BYTES = 1 << 30

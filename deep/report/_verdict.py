@@ -19,6 +19,7 @@ from deep.report._sources import ReportMaterial, ScoredVotes, ece_by_dataset, vo
 N_BOOT = 2000
 # The most methods in a picture, so that it fits on a sheet: the best of them, and the two that are always wanted.
 MAX_METHODS_DRAWN = 20
+# The name of the majority vote among the methods of a report.
 MAJORITY_NAME = "majority vote"
 
 # The most characters of a name in a picture.
@@ -171,6 +172,7 @@ def find_drift(material: ReportMaterial) -> Watch:
 
 
 def _canary_tests(fitted: "model.Model", scored: ScoredVotes) -> "Iterator[tuple[str, model.Canary | str]]":
+    """Yield for each labeled dataset the canary's result, or why there is none."""
     for name, rows in evaluate.dataset_rows(scored.votes):
         part = scored.votes.rows(rows)
         if not (part.labels >= 0).any():

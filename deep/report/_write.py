@@ -106,6 +106,7 @@ def _report_material(
     prior: float | None,
     scores: npt.ArrayLike | None,
 ) -> ReportMaterial:
+    """Return the material of a report on a model and votes in memory."""
     matrix = as_vote_matrix(model, votes)
     matrix = matrix if labels is None else as_labels(labels, matrix, votes)
     tables = tuple(map(str, [votes] if isinstance(votes, str | Path) else votes)) if is_paths(votes) else ()

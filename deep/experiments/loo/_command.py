@@ -169,6 +169,7 @@ class _LooCommandOptions:
     seeds: int = option(1, "N", rare=True)
 
 
+# The heading under which the help shows the options that choose what is recommended.
 RECOMMENDED_OPTION_GROUP = {"group": "recommend this one; default: deep's choice"}
 
 add_arguments = console.adder(

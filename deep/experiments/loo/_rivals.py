@@ -280,6 +280,7 @@ def compare_parts(
 
 
 def _difference(y: Labels, one: tuple[Floats, Mask], other: tuple[Floats, Mask], n_boot: int, random_state: int) -> Row:
+    """Return the paired difference of two methods in log loss and balanced accuracy, with its interval."""
     paired = calibration.paired_bootstrap(y, one[1], other[1], n_boot=n_boot, random_state=random_state)
     # -log P of the label, from log-odds.
     losses = [np.log1p(np.exp(np.where(y == 1, -1, 1) * logit(p))) for p, _ in (one, other)]

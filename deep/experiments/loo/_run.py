@@ -31,6 +31,7 @@ from deep.features import analyze_votes, distinct_patterns, effective_votes, err
 from deep.model.stack import VOTE_MEMBERS
 from deep.records import ABSTAIN, VoteMatrix
 
+# The version of `results.json`; docs/results-schema.md describes it.
 SCHEMA_VERSION = 1
 
 # Told what is being done and in how many steps; what it returns is called after each step.
@@ -267,6 +268,7 @@ def _chain_rows(scored: dict[str, list[ScoredChain]], recommended: Row, settings
 
 
 def _chain_row(candidate: model.ChainCandidate, metrics: Row, recipe: str) -> Row:
+    """Return the entry of `results.json` of one chain."""
     return {
         "recipe": recipe,
         "ensembler": candidate.ensembler,
@@ -324,6 +326,7 @@ def recommended_row(fitted: model.Model, scores: model.Scores, test: VoteMatrix,
 
 
 def _results_header(split: HoldOut, settings: LooOptions) -> Row:
+    """Return the keys of `results.json` that describe the run: its data, settings and training datasets."""
     labels = split.test.labels[split.test.labels >= 0]
     names, sizes = np.unique(split.train.datasets.astype(str), return_counts=True)
     analysis = analyze_votes(split.train.votes, split.train.labels, voter_names=split.train.voter_names)

@@ -354,8 +354,10 @@ def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str
     yield "seeds-spread", f"Mean and spread over {len(runs_by_seed)} seeds", spread.reset_index()
 
 
+# The name of the table that compares prompts, encoders and both.
 PARTS_TABLE_NAME = "prompts-encoders-both"
 
+# The function that makes each table of a run, by the name of its files.
 TABLE_BUILDERS: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
     "table1-single-voters": single_voters,
     "table2-ensemblers": ensemblers,
@@ -507,6 +509,7 @@ def encoder_parts(
 
 MOVES_TITLE = "Where the best threshold of each encoder lies, and why it moves"
 
+# What every figure of simulated votes says.
 SIMULATED_CAPTION = "SIMULATED votes: no LLM was called"
 
 

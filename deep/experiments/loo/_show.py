@@ -13,6 +13,7 @@ from deep._util.names import format_table, listed, short_names
 from deep.console import SIMULATED
 from deep.evaluate import CONTEXT, Row, Run, in_percent, mean_interval, shown
 
+# The labels of recommended chains, by their key in `results.json`.
 CHAINS = {
     "recommended": "recommended (chosen on training data)",
     "recommended_chain": "best single chain by inner log loss",
@@ -21,6 +22,7 @@ CHAINS = {
     "oracle": "ORACLE: best of the table on test labels",
 }
 
+# The labels of rivals, by their kind in `results.json`.
 BASELINE_LABELS = {
     "best_prompt": "best single voter on training data",
     CONTEXT: "best judge with its context",
@@ -33,6 +35,7 @@ MAX_LINE_WIDTH = 100
 # The most training datasets that are named in print; results.json has them all.
 MAX_DATASETS_LISTED = 50
 
+# The metrics whose means over datasets are shown.
 AVERAGED_METRICS = ("balanced_accuracy", "ece", "ece_floor", "log_loss", "brier", "auroc")
 
 
@@ -353,6 +356,7 @@ def _best_chain(runs: Sequence[Run], recipe: str) -> ChainName:
 
 
 def _ensembler_table(runs: Sequence[Run], recipe: str) -> Iterator[str]:
+    """Yield a table with a row for each ensembler, columns by number of voters, and a star at the chosen chain."""
     chains = _rows_by_chain(runs, recipe)
     best = _best_chain(runs, recipe)
     sizes, names = list(dict.fromkeys(size for _, size in chains)), list(dict.fromkeys(name for name, _ in chains))
@@ -379,6 +383,7 @@ def _star_if_best(rows: Sequence[Row] | None, is_best: bool) -> Sequence[str]:
 
 
 def _calibrator_table(runs: Sequence[Run], recipe: str) -> Iterator[str]:
+    """Yield a table with a row for each calibrator, at the chosen chain."""
     ensembler, size = _best_chain(runs, recipe)
     by_name: dict[str, list[Row]] = {}
     for run in runs:
@@ -391,6 +396,7 @@ def _calibrator_table(runs: Sequence[Run], recipe: str) -> Iterator[str]:
 
 
 def _judge_table(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a table with a row for each voter alone, the best first."""
     by_name: dict[tuple[str, str], list[Row]] = {}
     for run in runs:
         for row in run["baselines"]:
@@ -412,6 +418,7 @@ PRINTED_MARK = f" ({PRINTED})"
 
 
 def _encoder_table(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a table with a row for each encoder, by the origin of its threshold."""
     result = encoder_rows(runs, printed=True)
     if result:
         rows = [
@@ -476,6 +483,7 @@ def part_lines(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _tests_of_one(run: Run) -> Iterator[str]:
+    """Yield the tests of one run against each rival."""
     rows = [
         [
             row["b"],

@@ -44,6 +44,7 @@ WORD = re.compile(rf"[{LETTER}]+(?:['\u2019][{LETTER}]+)*|[$€£¥]?\d+(?:[.,:]
 # Words that any text may use; what it speaks of is in the others.
 FUNCTION_WORDS = bag(WORD_LISTS["function_words"])
 
+# An ending is cut off only where a vowel is left: every stem has one.
 VOWEL_PATTERN = re.compile("[aeiouy]")
 # How many pieces of text are remembered cut up, and how many characters each may have.
 MAX_CACHED_PIECES, MAX_CACHED_PIECE_LENGTH = 65_536, 32
@@ -140,6 +141,7 @@ def words_with_stems(text: str) -> Iterable[str]:
     return _cut_into_words(text) if " %" in text else _chain_words(map(_look_up_piece, text.split(" ")))
 
 
+# The stems of the function words, which texts are compared by.
 FUNCTION_STEMS = frozenset(stem(word) for word in FUNCTION_WORDS)
 
 
@@ -385,6 +387,7 @@ class Pair:
 
 
 def _most_similar_sentences(stems: list[str], index: dict[str, list[int]], n_sentences: int) -> tuple[float, list[int]]:
+    """Return how much of a sentence the most similar sentences of the source hold, and which these are."""
     shared: dict[int, float] = {}
     whole = 0.0
     for s in stems:
@@ -432,6 +435,7 @@ class _TextCache:
         return fresh
 
 
+# Sources that were tokenized lately: many claims are held against one source.
 _TEXT_CACHE = _TextCache(MAX_CACHED_CHARACTERS)
 
 

@@ -10,6 +10,7 @@ from deep.features.lexical import _base
 from deep.features.lexical._base import FUNCTION_WORDS, WORD, WORD_LISTS, LexicalCheck, Pair, TokenizedText, bag, stem
 from deep.records import Judgment
 
+# Words for numbers, each with its value.
 SMALL: dict[str, int] = WORD_LISTS["below_twenty"]
 TENS: dict[str, int] = WORD_LISTS["tens"]
 ORDINAL_WORDS: dict[str, int] = WORD_LISTS["ordinals"]
@@ -20,6 +21,7 @@ MAGNITUDE_SUFFIXES = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 
 # Words behind which a number stands for all that round to it.
 HEDGE_WORDS = bag(WORD_LISTS["hedges"])
 
+# The signs of currencies, and the names of their units.
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 # Words for units, and what they are called here.
@@ -35,6 +37,7 @@ NUMBER_WORDS = frozenset(SMALL) | frozenset(TENS) | frozenset(ORDINAL_WORDS) | {
 # Words for dates and times, and what they are called here.
 NAMES = {word: name for name, words in WORD_LISTS["dates"].items() for word in words.split()}
 
+# Words at which a date may start, and below those at which a number or a date may.
 DATE_WORDS = NAMES.keys() | {"quarter"}
 MARKED = NUMBER_WORDS | DATE_WORDS
 
@@ -96,6 +99,7 @@ def quantities(text: TokenizedText) -> list[Quantity]:
 
 
 def _digit_quantity(text: TokenizedText, start: int) -> Quantity | None:
+    """Return the number in digits that starts at a word, with its unit; None where there is none."""
     word = text.lower[start]
     match = DIGITS_PATTERN.fullmatch(word)
     if match is None or len(word) > MAX_DIGITS:
@@ -133,6 +137,7 @@ def _is_hedged(lower: list[str], start: int) -> bool:
 
 
 def _quantity_in_words(text: TokenizedText, start: int) -> Quantity | None:
+    """Return the number in words that starts at a word, with its unit; None where there is none."""
     lower = text.lower
     if lower[start] in ORDINAL_WORDS:
         return _make_quantity(text, (float(ORDINAL_WORDS[lower[start]]),), 0.0, "th", start, start + 1, words=True)
@@ -160,6 +165,7 @@ def _quantity_in_words(text: TokenizedText, start: int) -> Quantity | None:
 def _make_quantity(
     text: TokenizedText, values: tuple[float, ...], step: float, unit: str, start: int, end: int, *, words: bool
 ) -> Quantity:
+    """Return a quantity, with the unit that the word behind it names where it has none yet."""
     if not unit and end < len(text.lower):
         following = text.lower[end]
         if following in ORDINAL_ENDINGS:
@@ -327,6 +333,7 @@ def _looser(text: TokenizedText) -> set[str]:
 
 
 def _dates_in_digits(lower: list[str], i: int) -> list[str]:
+    """Return the years and times of day in digits at a word, in a common form."""
     word = lower[i]
     before, after = lower[i - 1] if i else "", lower[i + 1] if i + 1 < len(lower) else ""
     if word in "1234" and "q" in (before, after):

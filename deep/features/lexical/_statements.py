@@ -57,6 +57,7 @@ class Restriction(_CueCheck):
     cues: ClassVar[frozenset[str]] = bag(WORD_LISTS["restrictions"])
 
 
+# The modal words of each kind: of what is possible, and of what is certain.
 MODALS = {name: bag(words) for name, words in WORD_LISTS["modals"].items()}
 # A modal belongs to the first content word among so many words behind it.
 MAX_WORDS_BEHIND_MODAL = 3
