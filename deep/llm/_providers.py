@@ -25,7 +25,8 @@ from deep.llm._messages import Body, json_text
 # The environment variable that names a file of further rows.
 ENV_VAR = "DEEP_PROVIDERS"
 
-# The fields of a request that are not sent to a provider which lacks a feature.
+# The fields of a request that are not sent to a provider which lacks a feature. "n" and "batches" leave none out: deep
+# asks for one sample a request, and its Batch API goes to an address. Rows name them only to tell readers.
 _BY_LACK = {"schema": ("response_format",), "logprobs": ("logprobs", "top_logprobs"), "n": (), "batches": ()}
 _NAME = re.compile(r"\{(\w+)\}")
 
