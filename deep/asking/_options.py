@@ -175,7 +175,8 @@ class AskOptions:
     retry_failed: tuple[str, ...] = option((), "CLASS", rare=True)
     at_most_once: bool = option(False, rare=True)
     repair: bool | None = None
-    # As `deep fit` has it. Chosen, not measured: a lower limit refuses judges by chance, a higher one hides silence.
+    # As `deep fit` has it. Chosen; no measurement is known: a lower limit refuses judges by chance, a higher one hides
+    # silence.
     max_failure_rate: float = 0.05
     record: Mapping[str, object] = field(default_factory=dict)
     providers: "Mapping[str, llm.Provider]" = field(default_factory=dict)
@@ -262,7 +263,7 @@ class AskOptions:
     def client(self, *, default: bool = True) -> "llm.Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
         # A few more than requests in flight: one that waits for a connection loses time of its own clock. Eight are one
-        # more pool of the client; that number was chosen, not measured.
+        # more pool of the client; that number was chosen; no measurement is known.
         room = llm.ConcurrencyLimit.parse(self.concurrency).maximum + 8
         by_endpoint = {provider.endpoint: provider for provider in self.providers.values()}
         others = {}
@@ -374,7 +375,8 @@ def live_text(progress: AskProgress) -> str:
     return "\n".join(lines)
 
 
-# A sample is proposed that takes about these seconds: three minutes, short enough to wait for. Chosen, not measured.
+# A sample is proposed that takes about these seconds: three minutes, short enough to wait for. Chosen; no measurement
+# is known.
 SHORT_RUN_SECONDS = 180.0
 
 

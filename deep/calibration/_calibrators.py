@@ -34,6 +34,7 @@ class Histogram(BaseCalibrator):
     Attributes
     ----------
     edges_ : ndarray of shape (n_bins + 1,)
+        The ends of the bins, from 0 to 1.
     values_ : ndarray of shape (n_bins,)
         The calibrated probability of each bin. A bin without fitted rows has its own middle.
 
@@ -77,7 +78,7 @@ class Histogram(BaseCalibrator):
 
 Counts = npt.NDArray[np.intp]
 
-# A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out. Chosen, not measured.
+# A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out. Chosen by hand.
 PRIOR_MARGIN = 5e-3
 
 # Pseudo-rows of the Beta prior in each bin: N', its weight in all B bins, is 2B, as in the authors' own code.

@@ -27,6 +27,7 @@ EXAMPLE_FIELDS = (*REQUIRED_FIELDS, "label", *NAME_FIELDS, "question")
 # The name of an example's id in tables of votes; examples may have it too.
 ITEM_ID = "item_id"
 
+# What a cell of labels says, by its text in lower case; None: no label.
 _LABEL_OF_WORD = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
 
 
@@ -134,6 +135,7 @@ class _Rows(Examples):
     Parameters
     ----------
     name : str
+        The dataset of rows that name none.
     columns : mapping of str to str, optional
         Field of an example to the column that holds it, where that has another name.
     """

@@ -33,7 +33,23 @@ _NAME = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Provider:
-    """One row of the table of providers; ``providers.toml`` says what its columns are."""
+    """One row of the table of providers, ``providers.toml``.
+
+    Parameters
+    ----------
+    name : str
+        What stands before the slash in the name of an LLM.
+    base_url : str
+        Its address; ``{NAME}`` stands for an environment variable.
+    key : str, default=''
+        The environment variable that holds the key; empty: none is sent.
+    lacks : tuple of str
+        Features that it refuses or ignores: schema, logprobs, n, batches.
+    tried : bool, default=False
+        Whether deep has asked it; else the first call says that nobody has.
+    source : str, default=''
+        The page that says all this.
+    """
 
     name: str
     base_url: str

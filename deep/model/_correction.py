@@ -344,7 +344,7 @@ class Correction:
 
 
 # Degrees of freedom of a belief and of what a panel says: where the two are far apart, the wider gives way. Four have
-# heavy tails and still a variance; the number was chosen, not measured.
+# heavy tails and still a variance; the number was chosen; no measurement is known.
 T_DEGREES = 4.0
 
 # Beliefs said to hold in 90 % of cases are taken to hold in 80 %: people's are mostly too narrow. It is 2.13 / 1.53,

@@ -32,6 +32,7 @@ MAX_EFFECTIVE_JUDGES = (2.5, 1.6)
 MIN_DENSE_COVERAGE = 0.9
 
 # How often the judges are cut at random into two halves that are compared: more splits take longer, fewer are noisier.
+# Fifty are decision 12's.
 N_SPLITS = 50
 
 # Overlap from which on two judges are named as voting alike, and kept in the same half.
@@ -52,7 +53,8 @@ MAX_CARELESS_VOTE_SHARE, MAX_SHARE_AGAINST_MAJORITY = 0.3, 0.03
 # The most judges that a warning names, so that it stays a line or two.
 N_NAMES_SHOWN = 6
 
-# A fit without labels on fewer items is warned of. The number was chosen, not measured: it holds no fit back.
+# A fit without labels on fewer items is warned of. The number was chosen; no measurement is known: it holds no fit
+# back.
 MIN_ITEMS = 30
 # So is a fit on fewer votes an item in the mean: two judges cannot show which of them errs.
 MIN_VOTES = 3

@@ -40,7 +40,8 @@ MAX_FOREST_ROWS = 300
 
 
 def _fit_vote_forest(train: LabeledRows, seed: int) -> Scorer:
-    # Shallow, so that a leaf is no single pattern of one dataset. Number and depth were chosen, not measured.
+    # Shallow, so that a leaf is no single pattern of one dataset. Number and depth were chosen; no measurement is
+    # known.
     model = RandomForest(100, max_depth=5, random_state=seed)
     model.fit(train.votes, train.labels, sample_weight=train.balanced())
     return VoteForest(Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
@@ -52,7 +53,7 @@ def _fit_logistic(train: LabeledRows, columns: list[int]) -> Scorer:
 
     weights, k = train.balanced(), train.evidence.shape[1]
     # A mean loss beside a penalty of 1 / 200: how hard it pulls depends neither on rows nor on their weights. The size
-    # of the penalty was chosen, not measured: a larger one trusts the training datasets less.
+    # of the penalty was chosen; no measurement is known: a larger one trusts the training datasets less.
     model = LogisticRegression(C=100.0 / weights.sum(), max_iter=500)
     model.fit(np.nan_to_num(train.evidence[:, columns]), train.labels, sample_weight=weights)
     coef = np.zeros(k)
@@ -69,7 +70,7 @@ def _fit_score_forest(train: LabeledRows, seed: int) -> Scorer:
     samples = [rng.permutation(np.flatnonzero(code == one))[:MAX_FOREST_ROWS] for one in np.unique(code)]
     rows = train.rows(np.sort(np.concatenate(samples)))
     # Few shallow trees on a third of the judges each, with leaves of half a percent of the weight at least: all to keep
-    # them from learning one dataset by heart. These numbers were chosen, not measured.
+    # them from learning one dataset by heart. These numbers were chosen; no measurement is known.
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
     model.fit(np.nan_to_num(rows.evidence), rows.labels, sample_weight=rows.balanced())
     return VoteForest(Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones))

@@ -39,7 +39,7 @@ _ZERO_WIDTH_SPACE = "\u200b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SENTENCE_END = re.compile(r"[.!?:;<>\n\u3002\uff01\uff1f]")
 # Letters and digits in a row that stand in no text by chance, and need no ends of words around them. Fewer make an
-# answer pass for a copy more often; more let a copy inside a longer word pass. Chosen, not measured.
+# answer pass for a copy more often; more let a copy inside a longer word pass. Chosen; no measurement is known.
 _SURE_LENGTH = 24
 
 # Behind the key of an empty list: brackets with nothing between them, as `"errors": []`, or a sign and no word more in
@@ -286,7 +286,7 @@ class FewShot:
 
     examples: Sequence[Example]
     # Two of each label: one alone shows a label and not what varies with it. Each costs tokens in every request. Four
-    # were chosen, not measured.
+    # were chosen; no measurement is known.
     shots: int = 4
     family_of: Callable[[str], str] = str
 
