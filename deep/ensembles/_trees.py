@@ -37,6 +37,7 @@ class DecisionTree(BaseEnsembler):
     Attributes
     ----------
     model_ : sklearn.tree.DecisionTreeClassifier
+        The fitted tree of scikit-learn.
 
     References
     ----------
@@ -95,6 +96,7 @@ class RandomForest(BaseEnsembler):
     Attributes
     ----------
     trees_ : list of sklearn.tree.DecisionTreeRegressor
+        The fitted trees, whose mean is P.
 
     References
     ----------

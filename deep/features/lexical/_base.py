@@ -467,6 +467,7 @@ class LexicalCheck(OfflineJudge):
     Attributes
     ----------
     name : str
+        The short name of the check, as commands and columns of votes have it.
     version : str
         A hash of the name and the revision, in hex; it changes when a vote may.
     """
