@@ -98,7 +98,9 @@ class BaseEnsembler(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray [0, 1]
+        The labels, in the order of the columns of `predict_proba`.
     n_features_in_ : int
+        The number of voters that it was fitted on.
     feature_names_in_ : ndarray of str
         Only where `X` was a data frame; later frames are realigned by these names.
     """

@@ -59,7 +59,7 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 # Second names of commands: scripts that were written with them run as they did.
 ALIASES = {"votes": "ask"}
 
-# Names of yesterday, and those in their place.
+# Commands that had another name in an earlier version, and their names of today.
 RENAMED = {
     "annotate": "label agreement",
     "compare": "panel",

@@ -25,15 +25,7 @@ from deep._util.checks import (
 from deep._util.frames import Frame, FrameVotes, Layout, votes_to_frame
 from deep._util.join import read_frame
 from deep._util.names import check_lookalikes, check_name, family_of, html_table, listed, visible_form
-from deep._util.scales import (
-    BINARY,
-    Scale,
-    answer_columns,
-    infer_scales,
-    numbers_of_votes,
-    scale_sentence,
-    scales_of,
-)
+from deep._util.scales import BINARY, Scale, answer_columns, infer_scales, numbers_of_votes, scale_sentence, scales_of
 from deep.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -172,10 +164,13 @@ class Judgment:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and bool(value < 1e300) and not value < -1e300  # NaN is not below
+    # The bounds keep out infinities and whole numbers too large for a float; NaN fails the first comparison. Scores in
+    # a table have a narrower bound, `MAX_SCORE_SIZE`, which is checked where tables are read.
+    return isinstance(value, Real) and bool(value < 1e300) and not value < -1e300
 
 
 def _are_counts(value: object) -> bool:
+    # `dict` comes first, for the check by the abstract class takes longer; what is no mapping fails by its None.
     counts = list(value.values()) if isinstance(value, dict | Mapping) else [None]
     # Above 2^53 a reader of JSON, for which numbers are floats, would get another count.
     return all(isinstance(n, Integral) and 0 <= int(n) < 1 << 53 for n in counts)
@@ -189,7 +184,8 @@ def _are_votes(value: object) -> bool:
     return isinstance(value, list | tuple) and all(vote in (1, 0, ABSTAIN) for vote in value)
 
 
-# Each field with its default and what it holds: all that judges give is written into one table.
+# Each field: its name, its default, its type or a test of its value, and the words of the error. The default itself is
+# not checked; `...` stands for none, so that the field always is. All that judges give is written into one table.
 _FIELDS: tuple[tuple[str, object, type | tuple[type, ...] | Callable[[Any], bool], str], ...] = (
     *((name, None, _is_number, "a finite number") for name in ("score", "cost", "seconds")),
     *((name, None, str, "text") for name in ("raw_text", "model", "rationale")),
@@ -286,6 +282,8 @@ class VoteMatrix:
         *,
         checked: bool = False,
     ) -> None:
+        # A constructor by hand, since its arguments may be any lists and the fields have one type each. The order is
+        # that of the fields.
         values = (votes, item_ids, voter_names, datasets, labels, document_ids, families or {}, scales, answers)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
@@ -411,6 +409,7 @@ class VoteMatrix:
         """
         own = BINARY if self.scales is None else self.scales[column]
         places = numbers_of_votes(self.votes[:, column]) if self.answers is None else self.answers[:, column]
+        # Not by `==`: `declared` and `is_open` say how a scale became known, and change no place on it.
         if (own.low, own.high, own.words) == (scale.low, scale.high, scale.words):
             return places
         result = scale.places(own.low + places * (own.high - own.low))

@@ -244,7 +244,7 @@ SHORT = {
 
 
 CEILINGS = {
-    "(root)": 911,
+    "(root)": 903,
     "_util": 2_128,
     "asking": 2_510,
     "calibration": 802,
@@ -262,7 +262,7 @@ CEILINGS = {
 }
 """Lines of code that each room of the core may have, the main job among them. Raising one takes a decision record."""
 
-MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_516, 14_544, 229
+MOST_OF_CORE, MOST_OF_GUESTS, MOST_FILES = 28_508, 14_544, 229
 """Lines of the whole core; of the guests, their scripts of pages counted in; files of Python."""
 
 

@@ -399,7 +399,7 @@ def _holds_text(kind: "pa.DataType") -> bool:
 # The shifts and factors of splitmix64's finalizer, which spreads every bit over all of a 64-bit number.
 SPLITMIX64_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
-# A text of more bytes is hashed by its digest.
+# A text of more bytes is hashed by its digest. Word by word takes a round for each eight bytes of the longest text.
 LONG_TEXT_BYTES = 1 << 12
 
 # The bytes of a text that are hashed at once.

@@ -30,10 +30,12 @@ JsonObject = dict[str, Any]
 # A folder that holds it was written by deep and may be replaced.
 RESULTS = "results.json"
 
-# The most bytes of a prompt, a text or a price list.
+# The most bytes of a prompt, a text or a price list: 64 MB. Chosen; no measurement is known: nothing larger is written
+# by hand.
 MAX_TEXT_BYTES = 1 << 26
 
-# The most bytes of a model file.
+# The most bytes of a model file: 256 MB. Chosen; no measurement is known: a larger one would fill a memory as objects
+# of Python.
 MAX_MODEL_BYTES = 1 << 28
 
 # The most bytes that a gzip file may hold: of all formats it alone hides how large it is.

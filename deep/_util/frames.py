@@ -149,7 +149,8 @@ def _parse_declaration(text: str) -> tuple[str, Scale]:
 DEFAULT_DATASET = "data"
 
 
-# Columns of a table: what compares each judge with each other has their square in memory.
+# The most columns of voters in a table. What compares each judge with each other has their square in memory: 800 MB of
+# floats at this number.
 MAX_VOTERS = 10_000
 
 
@@ -211,7 +212,7 @@ class Source(TablePlace, ABC):
     def pieces(self, names: Sequence[str], size: int | None, *, whole: bool = False) -> "Iterator[dict[str, Column]]":
         """Yield columns by name, at most `size` rows at a time; None: all rows at once.
 
-        With `whole`, what is made of all of them is meant to be held.
+        `whole` says that the caller will hold all of them in memory.
         """
         import pyarrow as pa
 

@@ -66,7 +66,23 @@ CellReader = Callable[[Column], Votes] | Callable[[Column], Floats]
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """The contents of one file, with a hash of each item; a column that it lacks is None."""
+    """The contents of one file, with a hash of each item; a column that it lacks is None.
+
+    Parameters
+    ----------
+    source : Source
+        The file or frame.
+    dataset, item_id : ndarray of str, shape (n_rows,)
+        The key of each row.
+    hashes : list of ndarray
+        A hash of each row's key, in pieces of the rows that were read together.
+    label, document_id, family : ndarray, optional
+        As their readers return them (`ROLE_READERS`).
+    names : tuple of str
+        The columns of voters.
+    values : ndarray, shape (n_rows, n_voters)
+        Their votes, grades or scores.
+    """
 
     source: Source
     dataset: Texts

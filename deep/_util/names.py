@@ -133,7 +133,7 @@ def format_table(rows: Sequence[Sequence[str]], right: int = 0) -> str:
     )
 
 
-# The most rows of a table in a notebook.
+# The most rows of a table in a notebook. A cell of a notebook stays short. Chosen; no measurement is known.
 MAX_ROWS = 8
 
 

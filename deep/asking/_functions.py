@@ -42,19 +42,22 @@ AnyFunction = Callable[..., object]
 
 SOURCE = "source"
 
-# Calls of a function side by side, unless the function says another number.
+# Calls of a function side by side, unless the function says another number. More help functions that wait for a
+# service, and may flood it. Chosen; no measurement is known.
 DEFAULT_WORKERS = 16
 
 # The name of the thread in which all is asked.
 LOOP_THREAD_NAME = "deep-functions"
 
+# Seconds between two looks at a run, to show its progress and to hear Ctrl-C. Chosen; no measurement is known.
 SECONDS_BETWEEN_LOOKS = 0.5
 
 # Answers kept at hand for whoever reads the votes after a run: to read them from the ledger takes longer. The rest of a
 # longer run is read from the ledger, so that memory does not grow with the rows.
 MOST_ANSWERS = 1 << 16
 
-# Answers of an earlier file that are entered in one transaction.
+# Answers of an earlier file that are entered in one transaction. Fewer would cost a commit each; more would hold the
+# ledger longer.
 ENTERED_AT_ONCE = 1000
 
 _JUDGE_NAME = re.compile(r"\w[\w.-]*")

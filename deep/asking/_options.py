@@ -62,8 +62,11 @@ class PromptOptions:
 
     heading: ClassVar[str] = "what prompts ask and show"
 
+    # This field makes prompts that can be repaired, and `AskOptions.repair` lets a run ask the turns: both must allow
+    # it. The parser's default is None, where neither --repair nor --no-repair was given.
     repair: bool = option(True, rare=True, action=BooleanOptionalAction, default=None)
     constrain: str = option("schema", choices=CONSTRAINTS, rare=True)
+    # No option of its own: the command makes it of --few-shot and --shots (`console.FewShotOptions`).
     few_shot: "FewShot | None" = None
     chunk: "Chunking | None" = option(None, "SIZE:OVERLAP", rare=True)
 
@@ -94,7 +97,7 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class Sampling(PromptOptions, AnswerOptions):
-    """How often, how freely and with what prompts are asked; see :class:`deep.prompt_pool.PromptJudge`.
+    """How often LLMs are asked, how freely they answer, by which prompts; see :class:`deep.prompt_pool.PromptJudge`.
 
     Judges of entry points heed `chunk` alone. Labeled examples go to every prompt, but in a pool with prompts that
     have a place of their own for them, such as ``diverse``, only to these.
@@ -172,6 +175,8 @@ class AskOptions:
     retry_failed: tuple[str, ...] = option((), "CLASS", rare=True)
     at_most_once: bool = option(False, rare=True)
     repair: bool | None = None
+    # As `deep fit` has it. Chosen; no measurement is known: a lower limit refuses judges by chance, a higher one hides
+    # silence.
     max_failure_rate: float = 0.05
     record: Mapping[str, object] = field(default_factory=dict)
     providers: "Mapping[str, llm.Provider]" = field(default_factory=dict)
@@ -203,7 +208,7 @@ class AskOptions:
 
     @property
     def workers(self) -> int | None:
-        """The calls of a function side by side; None where each says it itself."""
+        """The calls of a function side by side; None where `concurrency` is no number: each function has its own."""
         return int(self.concurrency) if self.concurrency.isdigit() else None
 
     @property
@@ -257,15 +262,16 @@ class AskOptions:
 
     def client(self, *, default: bool = True) -> "llm.Client":
         """Return a client of the endpoint, and of those of the providers; without `default`, of these alone."""
-        # A few more than requests in flight: one that waits for a connection loses time of its own clock.
+        # A few more than requests in flight: one that waits for a connection loses time of its own clock. Eight are one
+        # more pool of the client; that number was chosen; no measurement is known.
         room = llm.ConcurrencyLimit.parse(self.concurrency).maximum + 8
         by_endpoint = {provider.endpoint: provider for provider in self.providers.values()}
         others = {}
         for endpoint, row in by_endpoint.items():
-            # A provider without a key of its own must not be sent OpenAI's.
-            key = replace(self, base_url=row.address, api_key_env=row.key or "NO_KEY", providers={}).api_key()
-            if row.key and key is None:
-                raise InputError(f"`{row.key}` must hold the API key for {row.name}/.... Got nothing. Set it.")
+            # A provider without a key is sent none: neither OpenAI's nor that of any other variable.
+            key = replace(self, base_url=row.address, api_key_env=row.key, providers={}).api_key() if row.key else None
+            if key is None and (row.key or row.address == OPENAI_URL):
+                raise InputError(f"`{row.key or 'key'}` must hold the API key for {row.name}/.... Got nothing. Set it.")
             others[endpoint] = llm.Client(row.address, key, timeout=self.timeout, max_connections=room, named=True)
             if not row.tried:
                 note(f"{row.name} at {endpoint}: as documented ({row.source}); deep has never tried it.")
@@ -294,6 +300,7 @@ class AskOptions:
         spent : float
             Dollars that other runs have put on the ledger, which count towards the budget.
         """
+        # The jitter is as long as the first wait, so that requests that failed together do not come back together.
         retry = llm.RetryPolicy(self.max_attempts, self.backoff, jitter=self.backoff, at_most_once=self.at_most_once)
         return llm.Terms(
             prices=self.price_book,
@@ -368,7 +375,8 @@ def live_text(progress: AskProgress) -> str:
     return "\n".join(lines)
 
 
-# A sample is proposed that takes about these seconds.
+# A sample is proposed that takes about these seconds: three minutes, short enough to wait for. Chosen; no measurement
+# is known.
 SHORT_RUN_SECONDS = 180.0
 
 
@@ -389,7 +397,8 @@ def pace_text(tally: "llm.Tally", items: int = 0) -> str:
     n = total - tally.found - tally.answered - tally.failed
     pace = f"{tally.rate:.2g} replies/s: {n:,} more questions take about {llm.span(seconds_left)}"
     seconds = total / tally.rate / items if items else math.inf
-    # A round number: no pace is known to two digits after five answers.
+    # A round number: the pace is told after five answers (`PACE_FROM`), which do not give it to two digits. A sample of
+    # more than half of the items would save little.
     few = int(float(f"{SHORT_RUN_SECONDS / seconds:.0e}"))
     return f"{pace}; `--sample {few}` takes about {llm.span(few * seconds)}." if 0 < few <= items / 2 else f"{pace}."
 

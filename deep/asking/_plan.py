@@ -25,7 +25,8 @@ from deep.records import Example, Judgment, Reason
 if TYPE_CHECKING:
     from deep.llm import History
 
-# At most this many claims about one document are asked about together, so that no document fills the memory.
+# At most this many claims about one document are asked about together, so that no document fills the memory. Chosen; no
+# measurement is known.
 CLAIMS_AT_ONCE = 50
 
 # The kinds of judges whose evidence is words or sentences of the claim; others quote the source.

@@ -40,11 +40,13 @@ class StoppableRunner(RequestRunner, Protocol):
         """End the run cleanly."""
 
 
-# From how many replies of a judge on how many of them may be lost: a model that cannot do it is told of early.
+# Replies of a judge, and the share of them that cannot be read above which people are told. Half of ten tells early; a
+# twentieth takes fifty replies. Chosen; no measurement is known.
 LOSS_LIMITS = ((10, 0.5), (50, 0.05))
 
 # Three endings show what a model does wrong, each on one line of a terminal.
 MAX_ENDINGS_SHOWN = 3
+# The most characters of such an ending: a line of a terminal.
 LONGEST_ENDING = 80
 
 
@@ -103,13 +105,16 @@ class LossWatch:
             self._tell(f"  {command} prints the answer that it asks for. Ctrl-C stops and keeps the answers so far.")
 
 
-# A run of fewer seconds says nothing of itself.
+# A run of fewer seconds says nothing of itself. People wait so long without asking what goes on. Chosen; no measurement
+# is known.
 QUICK_SECONDS = 1.5
 
-# A silence of these seconds is told, and again each time it has doubled.
+# A silence of these seconds is told, and again each time it has doubled. Chosen; no measurement is known. Doubling
+# keeps a log of a night short.
 FIRST_SILENCE = 20.0
 
-# The answers after which the pace is told, where the seconds to go are more than a few.
+# The answers after which the pace is told, where the seconds to go are more than a few. Fewer answers give no pace, and
+# less than two minutes need none. Chosen; no measurement is known.
 PACE_FROM, WORTH_SAYING = 5, 120.0
 
 
@@ -284,7 +289,9 @@ class _Run:
     Parameters
     ----------
     options : AskOptions
+        Where to ask, how fast and for how much.
     endpoint : str
+        The endpoint's name in the ledger.
     requests, programs : callable
         Each returns the same values every time, fresh and lazily.
     state : AskProgress

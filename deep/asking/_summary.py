@@ -44,6 +44,7 @@ class Estimate:
     dollars, dollars_at_most : float or None
         With answers of a tenth of their limit, and the most that it can be; None where a price is not known.
     priced_models, unpriced_models : set of str
+        The models of the requests whose price is known, and those whose price is not.
     more_follow : bool
         Whether staged judges go on to ask what depends on these answers, so that all figures are of their next
         questions only.

@@ -84,7 +84,7 @@ def locate_evidence(judgment: Judgment, places: PassageFinder, *, claim_first: b
     return datasets.passages_of(judgment.evidence, partial(places.find, claim_first=claim_first))
 
 
-# One example with its judgments by voter.
+# A row of the file of judgments: an example, and its judgments by voter.
 Row = tuple[Example, Mapping[str, Judgment]]
 
 
@@ -411,7 +411,7 @@ def judged_rows(
 
 
 ITEM_COLUMNS = ["dataset", "item_id"]
-# Items that are named of each change.
+# Items that are named of each change. Five show what kind of change it is. Chosen; no measurement is known.
 MAX_CHANGES_SHOWN = 5
 
 

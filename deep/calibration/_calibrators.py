@@ -34,6 +34,7 @@ class Histogram(BaseCalibrator):
     Attributes
     ----------
     edges_ : ndarray of shape (n_bins + 1,)
+        The ends of the bins, from 0 to 1.
     values_ : ndarray of shape (n_bins,)
         The calibrated probability of each bin. A bin without fitted rows has its own middle.
 
@@ -60,6 +61,7 @@ class Histogram(BaseCalibrator):
     edges_: Floats
     values_: Floats
 
+    # Ten as in netcal's histogram; `DEFAULT_BINS` is of a measure, the ECE, and no default of this map.
     def __init__(self, n_bins: int = 10) -> None:
         self.n_bins = n_bins
 
@@ -76,13 +78,13 @@ class Histogram(BaseCalibrator):
 
 Counts = npt.NDArray[np.intp]
 
-# A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out.
+# A bin's prior mean stays this far from 0 and 1, so that one row cannot rule its binning out. Chosen by hand.
 PRIOR_MARGIN = 5e-3
 
-# Pseudo-rows of the Beta prior in each bin: N' = 2B over B bins, as in the authors' own code.
+# Pseudo-rows of the Beta prior in each bin: N', its weight in all B bins, is 2B, as in the authors' own code.
 PRIOR_WEIGHT = 2.0
 
-# Targets this close to halfway between two scores, as a share of the rows, count as halfway.
+# Targets this close to halfway between two scores, as a share of the rows, count as halfway: rounding must not decide.
 HALFWAY_TOLERANCE = 1e-9
 
 
@@ -236,6 +238,7 @@ class Isotonic(BaseCalibrator):
         return np.interp(p, self.thresholds_, self.values_)
 
 
+# A dataclass, as `NetcalCalibrator`, only for the constructor; all else stays scikit-learn's.
 @dataclass(eq=False, repr=False)
 class Platt(BaseCalibrator):
     """Logistic regression of the label on the log-odds of P, or on P itself: slope and intercept.
@@ -302,7 +305,7 @@ class Platt(BaseCalibrator):
         return np.asarray(expit(self.slope_ * self._regressor(p) + self.intercept_))
 
 
-# The temperatures searched; separable scores reach the first, uninformative ones the second.
+# The temperatures searched, chosen by hand. Separable scores reach the first, uninformative ones the second.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 
 
@@ -356,8 +359,7 @@ def _best_scale(x: Floats, scores: DistinctScores) -> float:
     def slope(scale: float) -> float:
         return float(x @ (scores.n * expit(scale * x) - scores.n1))
 
-    # In the scale 1 / T the log loss is convex, as of a regression without intercept, so its slope has one root at
-    # most.
+    # One root at most, since a regression without intercept is convex in its coefficient.
     low, high = 1.0 / MAX_TEMPERATURE, 1.0 / MIN_TEMPERATURE
     if slope(low) >= 0.0:
         return low
@@ -446,10 +448,11 @@ def _fit_columns(design: Floats, scores: DistinctScores, mask: tuple[bool, ...])
     return theta
 
 
-# The most rows that stand for weighted ones, each repeated by its weight.
+# The most rows that stand for weighted ones, each repeated by its weight: a million take some 8 MB a column. It bounds
+# the denominators of ratios of weights as well, for a larger one would need more rows.
 MAX_ROWS = 1_000_000
 
-# The relative distance from a whole number up to which a weight is that number.
+# The relative distance from a whole number up to which a weight is that number: what rounding of floats leaves.
 WHOLE_WEIGHT_TOLERANCE = 1e-9
 
 # The calibrators whose maps depend on how many rows there are; those of the others depend on shares of label 1 alone.
@@ -503,6 +506,7 @@ class NetcalCalibrator(BaseCalibrator):
         self._transform(scores.p)
 
     def _transform(self, p: Floats) -> Floats:
+        # Each P is mapped by itself, so that equal ones are mapped once: P of votes has few values.
         distinct, where = np.unique(p, return_inverse=True)
         with capture_netcal_output(self.option):
             result = np.asarray(self.fitted_.transform(distinct), dtype=np.float64).reshape(distinct.shape)[where]
@@ -586,7 +590,7 @@ def capture_netcal_output(option: str) -> Iterator[None]:
         try:
             with np.errstate(all="ignore"):
                 yield
-        except ImportError:
+        except ImportError:  # `needs_extra` says what to install
             raise
         except Exception as error:  # netcal raises whatever numpy, scipy and torch do
             message = f"{type(error).__name__}: {str(error).strip() or 'no reason'}".splitlines()[0]

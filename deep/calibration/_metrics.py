@@ -102,6 +102,7 @@ def bin_sums(scores: DistinctScores, edges: Floats) -> tuple[Floats, Floats, Flo
 
 # A count is followed so many standard deviations and rows to either side of its mean: beyond lies less than 1e-18.
 TAIL_SDS = 9.0
+# Rows beyond those deviations: where the variance is next to 0, they alone reach far enough.
 TAIL_ROWS = 20
 
 # Frequencies at which a characteristic function is below exp(-40) = 4e-18 are left out.

@@ -32,9 +32,9 @@ NETCAL_CLASSES = {
 """The modules and classes of netcal's, which take no weights and are tried where they are named."""
 
 # The names of the calibrators that deep brings.
-OWN_NAMES = (*CALIBRATOR_CLASSES, *NETCAL_CLASSES)
+BUILT_IN_NAMES = (*CALIBRATOR_CLASSES, *NETCAL_CLASSES)
 
-CALIBRATOR_NAMES = (*OWN_NAMES, *find_entry_points(CALIBRATOR_GROUP, OWN_NAMES).usable)
+CALIBRATOR_NAMES = (*BUILT_IN_NAMES, *find_entry_points(CALIBRATOR_GROUP, BUILT_IN_NAMES).usable)
 """All that can be named: deep's own, netcal's, and those of other packages."""
 
 DEFAULT_BINS = 8
@@ -49,7 +49,7 @@ def _load_calibrator(name: str) -> Any:
         return partial(calibration.NetcalCalibrator, name)
     if name in CALIBRATOR_CLASSES:
         return getattr(calibration, CALIBRATOR_CLASSES[name])
-    return load_class(name, CALIBRATOR_GROUP, BaseCalibrator, OWN_NAMES)
+    return load_class(name, CALIBRATOR_GROUP, BaseCalibrator, BUILT_IN_NAMES)
 
 
 CALIBRATORS: "LoadedByName[type[BaseCalibrator]]" = LoadedByName(CALIBRATOR_CLASSES, _load_calibrator)
@@ -58,5 +58,5 @@ CALIBRATORS: "LoadedByName[type[BaseCalibrator]]" = LoadedByName(CALIBRATOR_CLAS
 NETCAL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(NETCAL_CLASSES, _load_calibrator)
 """netcal's calibrators by name: a call without arguments makes one, as a call of a class does."""
 
-ALL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(OWN_NAMES, _load_calibrator)
+ALL_CALIBRATORS: "LoadedByName[Callable[[], BaseCalibrator]]" = LoadedByName(BUILT_IN_NAMES, _load_calibrator)
 """deep's own calibrators and netcal's, by name."""

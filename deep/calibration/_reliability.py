@@ -305,7 +305,7 @@ STAGE_COLORS = {"before": RED, "after": BLUE}
 # The classes that have a panel of their own, and the decision that puts an item there.
 DECISION_BY_CLASS = {"consistent": 1, "inconsistent": 0}
 
-# The size of the counts above a strip of bars, in points.
+# The size of the counts above a strip of bars, in points: the smallest letters that figures have.
 SIZE = 9.0
 
 # The unit of letters: typographic points in an inch.

@@ -1,6 +1,7 @@
 """Write a model as a table of all patterns of votes, which a database or any reader of tables joins to votes.
 
-A table has the voters (1, 0, empty), then P, its 90 % interval and the decision; a row a pattern.
+A table has the voters (1, 0, empty), then P, its 90 % interval and the decision.
+It has one row per pattern of votes: 59,049 for 10 voters, more of which are refused.
 
 For instance:
 

@@ -26,10 +26,12 @@ from deep._util.files import check_out
 from deep._util.names import listed, short_names
 from deep._util.options import topic_values
 
-# The most voters that are named in print; `--json` names all.
+# The most voters that are named in print; `--json` names all. They fit on a line or two. Chosen; no measurement is
+# known.
 MAX_VOTERS = 6
 
-# The most training datasets that have a line in print.
+# The most training datasets that have a line in print. More lines than a screen has would push the result away. Chosen;
+# no measurement is known.
 MAX_LISTED = 50
 
 

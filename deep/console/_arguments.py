@@ -113,10 +113,11 @@ def _pair_lines(scored: "asking.Scored", more: Results) -> Iterator[str]:
         yield f"  {name}: {vote}{f'. {rationale}' if rationale else ''}"
 
 
-# The items of the lowest P that are printed.
+# The items of the lowest P that are printed. Ten fit on a screen and are read by hand. Chosen; no measurement is known.
 N_LOWEST = 10
 
-# The most items whose examples are read to print the claims of the lowest P.
+# The most items whose examples are read to print the claims of the lowest P. It bounds time and memory; of a larger
+# table the ids are printed alone.
 MAX_READ = 100_000
 
 

@@ -253,7 +253,7 @@ CALL_TOPICS = (Endpoint, AskOptions)
 """Where to ask, how fast, for how much, and where the ledger is."""
 
 PROMPT_TOPICS = (*CALL_TOPICS, PromptOptions, FewShotOptions)
-"""The same, how prompts come to a readable answer, and what they show."""
+"""The topics of `CALL_TOPICS`, how prompts come to a readable answer, and what they show."""
 
 
 def _column(name: str) -> Any:

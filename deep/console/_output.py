@@ -69,7 +69,8 @@ def live_progress() -> "Iterator[ProgressCallback | None]":
         yield show
 
 
-# The seconds after which a run that nobody watches says for the first time how far it is.
+# The seconds after which a run that nobody watches says for the first time how far it is. As in asking: a shorter run
+# needs no line. Chosen; no measurement is known.
 FIRST_LINE_SECONDS = 1.5
 
 
@@ -253,10 +254,11 @@ def _columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         start = end
 
 
-# The disagreements of each judge that a terminal shows; all that are kept are in the JSON.
+# The disagreements of each judge that a terminal shows; all that are kept are in the JSON. Three fit beside every judge
+# on a screen. Chosen; no measurement is known.
 N_WORST_ITEMS = 3
 
-# The most characters of a judge's name.
+# The most characters of a judge's name in a table for the terminal; a longer one is cut.
 LONGEST_NAME = 40
 
 # The most lines of judges, the best first; `full` has all.

@@ -161,6 +161,7 @@ class CommandParser(argparse.ArgumentParser):
     everything : bool
         Whether help shows rare options, too, and behind them the `details`.
     details : str
+        Text that help shows last, with `everything` alone.
     """
 
     everything = False

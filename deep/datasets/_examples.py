@@ -27,7 +27,8 @@ EXAMPLE_FIELDS = (*REQUIRED_FIELDS, "label", *NAME_FIELDS, "question")
 # The name of an example's id in tables of votes; examples may have it too.
 ITEM_ID = "item_id"
 
-_LABELS = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
+# What a cell of labels says, by its text in lower case; None: no label.
+_LABEL_OF_WORD = {"": None, "0": 0, "0.0": 0, "1": 1, "1.0": 1, "nan": None, "none": None, "null": None} | VOTE_WORDS
 
 
 class Examples(ABC):
@@ -134,6 +135,7 @@ class _Rows(Examples):
     Parameters
     ----------
     name : str
+        The dataset of rows that name none.
     columns : mapping of str to str, optional
         Field of an example to the column that holds it, where that has another name.
     """
@@ -212,14 +214,14 @@ class _Rows(Examples):
                 names["dataset"], "dataset", where=f" {self._place(number, line)}, column {self.columns['dataset']!r}"
             )
         label = _text(values["label"]) or ""
-        if label.lower() not in _LABELS:
+        if label.lower() not in _LABEL_OF_WORD:
             remedy = "Write 1 for consistent, 0 for not, nothing where unknown"
             raise self._wrong("label", "0, 1 or empty", remedy, values, number, line)
         return Example(
             source=source,
             claim=claim,
             example_id=names["example_id"] or str(number),
-            label=_LABELS[label.lower()],
+            label=_LABEL_OF_WORD[label.lower()],
             dataset=names["dataset"] or self.name,
             document_id=names["document_id"],
             question=question or None,
@@ -231,7 +233,7 @@ class _Rows(Examples):
         for name, value in row.items():
             field = intended_column(str(name), lacking)
             # A column `target` of texts is no label; one that is spelt as a field is, whatever it holds.
-            if field and (str(name).strip().casefold() == field or (_text(value) or "").lower() in _LABELS):
+            if field and (str(name).strip().casefold() == field or (_text(value) or "").lower() in _LABEL_OF_WORD):
                 raise InputError(
                     f"`examples` must name its columns as deep does. Got {name!r} {self._place(number, line)}, which "
                     f"may be the column {field!r}. {self._renaming(field)}."

@@ -128,7 +128,7 @@ def _call_part(part: str, /, *args: Any, **options: Any) -> Any:
     return load_part(part)(*args, **options)
 
 
-# All benchmarks by name, sorted.
+# The benchmarks of `benchmarks.toml` by name, and so in its order.
 BENCHMARKS = {name: _benchmark(name, entry) for name, entry in read_asset("deep.datasets", "benchmarks.toml").items()}
 
 
@@ -161,7 +161,8 @@ def find_benchmark(name: str, *, param: str = "name") -> tuple[Benchmark, str | 
     return owners[result], None if result in BENCHMARKS else result
 
 
-# The seconds without a byte after which a download is given up.
+# The seconds without a byte after which a download is given up. A longer wait hangs a script on a dead server; a
+# shorter one gives up on a slow one. Chosen; no measurement is known.
 TIMEOUT = 60
 
 

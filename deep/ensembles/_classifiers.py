@@ -33,6 +33,7 @@ class LogisticRegression(BaseEnsembler):
     coef_ : ndarray of shape (n_voters,)
         Change of the log-odds by a vote for 1; a vote for 0 is the opposite, no vote is 0.
     intercept_ : float
+        In log-odds.
 
     Examples
     --------
@@ -74,6 +75,7 @@ class LDA(BaseEnsembler):
     coef_ : ndarray of shape (n_voters,)
         Change of the log-odds by a vote for 1; a vote for 0 is the opposite, no vote is 0.
     intercept_ : float
+        In log-odds.
 
     References
     ----------
@@ -146,6 +148,7 @@ class SVC(BaseEnsembler):
     Attributes
     ----------
     model_ : sklearn.svm.SVC
+        The fitted machine of scikit-learn.
     sigmoid_ : tuple of float
         Slope and intercept: P(consistent) = 1 / (1 + exp(-(slope * decision + intercept))).
 

@@ -14,7 +14,8 @@ from deep.exceptions import InputError
 from deep.features import vote_tokens, weighted_sums
 from deep.records import ABSTAIN
 
-# The least expected count of a vote that occurs, the least prior and the least probability of a vote.
+# The least expected count of a vote that occurs, the least prior and the least probability of a vote. It only keeps
+# logarithms finite: far below the share of any row.
 MIN_SHARE = 1e-10
 
 # The signs of the log-odds for label 0 and for label 1.
@@ -123,6 +124,7 @@ def _maximization_step(votes: Floats, share: Floats, least: Floats) -> tuple[Flo
     share : ndarray of float, shape (2, n)
         Weight of each row by label.
     least : ndarray of float, shape (2 * n_voters,)
+        The least count that each token is taken to have, so that no rate has the logarithm of 0.
 
     Returns
     -------
@@ -153,7 +155,7 @@ N_STARTS = 4
 # The fit ends where no slope of the loss is steeper.
 MIN_SLOPE = 1e-11
 
-# The most steps from one start.
+# The most steps from one start. It bounds the time of a fit that does not settle.
 MAX_STEPS = 1_000
 
 # A term that decides where votes do not tell minima apart (unanimous voters, two that agree and one that is constant):

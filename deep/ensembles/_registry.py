@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from deep.base import BaseEnsembler
 
 # The sixteen of the paper, and MultinomialNB from its calibration tables: each the name of its class.
-OWN_NAMES = (
+BUILT_IN_NAMES = (
     "AdaBoost",
     "BernoulliNB",
     "CatBoost",
@@ -32,7 +32,7 @@ OWN_NAMES = (
     "XGB",
 )
 
-ENSEMBLER_NAMES = (*OWN_NAMES, *find_entry_points(ENSEMBLER_GROUP, OWN_NAMES).usable)
+ENSEMBLER_NAMES = (*BUILT_IN_NAMES, *find_entry_points(ENSEMBLER_GROUP, BUILT_IN_NAMES).usable)
 """All that can be named: deep's own, and those of guests and other packages, which are tried only where named."""
 
 
@@ -40,12 +40,12 @@ def _load_ensembler(name: str) -> Any:
     """Return the class of a name, of deep or of another package."""
     from deep.base import BaseEnsembler  # with scikit-learn, which the names alone do without
 
-    if name in OWN_NAMES:
+    if name in BUILT_IN_NAMES:
         return getattr(ensembles, name)
-    return load_class(name, ENSEMBLER_GROUP, BaseEnsembler, OWN_NAMES)
+    return load_class(name, ENSEMBLER_GROUP, BaseEnsembler, BUILT_IN_NAMES)
 
 
-ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(OWN_NAMES, _load_ensembler)
+ENSEMBLERS: "LoadedByName[type[BaseEnsembler]]" = LoadedByName(BUILT_IN_NAMES, _load_ensembler)
 """The ensemblers by name, in the order of `ENSEMBLER_NAMES`."""
 
 # The library of each ensembler that ``deep-judges[boosting]`` brings.
@@ -57,13 +57,13 @@ def default_ensemblers(recipe: str = "deep") -> tuple[str, ...]:
 
     Under recipe 'deep' MultinomialNB is not one of them: of complete votes it says what BernoulliNB says.
     """
-    return tuple(name for name in OWN_NAMES if name not in _lacking() and (name, recipe) != ("MultinomialNB", "deep"))
+    return tuple(one for one in BUILT_IN_NAMES if one not in _lacking() and (one, recipe) != ("MultinomialNB", "deep"))
 
 
 def guest_ensemblers() -> tuple[str, ...]:
     """Return the ensemblers of deep's own guests whose library is installed: each has its row in the main job."""
     result = []
-    for name, entry in find_entry_points(ENSEMBLER_GROUP, OWN_NAMES).usable.items():
+    for name, entry in find_entry_points(ENSEMBLER_GROUP, BUILT_IN_NAMES).usable.items():
         with suppress(InputError):  # a guest that was removed
             if is_own_entry(entry) and find_spec(ENSEMBLERS[name].library) is not None:
                 result.append(name)

@@ -37,6 +37,7 @@ class DecisionTree(BaseEnsembler):
     Attributes
     ----------
     model_ : sklearn.tree.DecisionTreeClassifier
+        The fitted tree of scikit-learn.
 
     References
     ----------
@@ -95,6 +96,7 @@ class RandomForest(BaseEnsembler):
     Attributes
     ----------
     trees_ : list of sklearn.tree.DecisionTreeRegressor
+        The fitted trees, whose mean is P.
 
     References
     ----------
@@ -283,8 +285,11 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
     Parameters
     ----------
     above : ndarray of bool, shape (n_splits, n_cells)
+        Whether a split puts the votes of a cell above its threshold.
     is_one : ndarray of bool, shape (n_cells,)
+        Whether the label of a cell is 1.
     share : ndarray of float, shape (n_cells,)
+        The weight of each cell; all weights sum to 1.
     """
     by_label = np.stack([share * ~is_one, share * is_one], axis=1)
     up = above @ by_label
@@ -297,10 +302,11 @@ def _best_split(above: npt.NDArray[np.bool_], is_one: npt.NDArray[np.bool_], sha
     return best, bool(says[0]), bool(says[1])
 
 
-# Gains that differ by less, as a share of the best, are equal.
+# Gains that differ by less, as a share of the best, are equal. So rounding does not decide, and the first voter's split
+# wins.
 GAIN_TOLERANCE = 1e-12
 
-# A leaf whose loss has less curvature than this adds nothing.
+# A leaf whose loss has less curvature than this adds nothing. Its Newton step would divide by nearly nothing.
 MIN_LEAF_CURVATURE = 1e-150
 
 # The most pairs of a tree and a row that are walked through together, which bounds memory.

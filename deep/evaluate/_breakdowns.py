@@ -86,7 +86,7 @@ REASONING_MODEL_PATTERN = re.compile(r"(?:^|[^a-z0-9])o[1-9](?![a-z0-9])")
 
 # The level of all intervals here, and half their width in standard deviations.
 LEVEL, Z_95 = 0.95, 1.96
-# The bias is told where either side has so many labels.
+# The bias is told where either side has so many labels. Of fewer a mean says little. Chosen; no measurement is known.
 MIN_LABELS_FOR_BIAS = 5
 
 
@@ -250,7 +250,8 @@ def own_family_words(families: Sequence[OwnFamily]) -> Iterator[str]:
         yield f"None of {len(measured)} judges clearly favours texts by LLMs of the same family."
 
 
-# The parts of equal width in which scores, which have no levels, are counted.
+# The parts of equal width in which scores, which have no levels, are counted. Ten can be read; each still holds some
+# scores. Chosen; no measurement is known.
 N_SCORE_BINS = 10
 
 

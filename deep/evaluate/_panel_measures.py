@@ -25,7 +25,8 @@ from deep.records import ABSTAIN, VoteMatrix
 # Stands for a figure that the votes and labels cannot tell.
 NOT_MEASURED = float("nan")
 
-# A judge may do alone where it votes on so many of the items.
+# A judge may do alone where it votes on so many of the items. One that is silent on more leaves items undecided that
+# the panel decides. Chosen; no measurement is known.
 MIN_JUDGE_COVERAGE = 0.95
 
 
@@ -222,7 +223,31 @@ def panel_card(
 
 @dataclass(frozen=True, eq=False)
 class _PanelData:
-    """The votes of a panel, and all that its cards are made of."""
+    """The votes of a panel, and all that its cards are made of.
+
+    Parameters
+    ----------
+    votes : VoteMatrix
+        Votes of all judges, with the labels that they are held against.
+    people : PeopleLabels, optional
+        The labels of each person, where they were given apart from the votes.
+    failures : sequence of Failures
+        How often each judge gave no usable answer, by dataset and reason.
+    usage : mapping of str to VoterUsage
+        Tokens, seconds and samples, by judge.
+    prices : mapping of str to float
+        Dollars of one vote, by judge.
+    correlation : ndarray of float, shape (n_judges, n_judges), optional
+        Of the judges' errors; None without labels.
+    worth : PanelReport, optional
+        What each judge adds to the panel, where that was measured.
+    limit : int
+        The most disagreements of a judge that are kept.
+    resampling : mapping of str to int
+        `n_boot` and `random_state` of intervals.
+    by_dataset : mapping of str to VoteMatrix
+        The votes on each dataset, where the cards show datasets apart.
+    """
 
     votes: VoteMatrix
     people: datasets.PeopleLabels | None

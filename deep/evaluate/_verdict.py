@@ -28,10 +28,12 @@ MAX_CLAIM_CHARACTERS = 70
 # The log loss of a P of one half for every item: ln 2.
 COIN_LOG_LOSS = float(np.log(2))
 
-# The ECE that calibration may add before it is said to have made P worse.
+# The ECE that calibration may add before it is said to have made P worse. Without it a rise by chance would be told.
+# Chosen; no measurement is known.
 MAX_ECE_RISE = 0.01
 
-# The ECE beyond what chance explains from which on P is said not to hold.
+# The ECE beyond what chance explains from which on P is said not to hold. Below it P is warned of. Chosen; no
+# measurement is known.
 MAX_ECE_EXCESS = 0.05
 
 # P of two items that differ by less are one P: sums of the same votes may differ in their last digits.

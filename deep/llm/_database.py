@@ -269,7 +269,8 @@ class FileLock:
             self._connection.execute("ROLLBACK")
 
 
-# Bytes: the answers, and the pages of the log that they lie on, of many requests in flight.
+# Room of 4 MB that is given back when the disk is full, so that answers in flight are still written. It is for the
+# answers, and the pages of the log that they lie on, of many requests.
 RESERVE_BYTES = 1 << 22
 
 

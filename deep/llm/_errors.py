@@ -254,13 +254,15 @@ REFUSALS_BEFORE_FIRST_ANSWER = 3
 # After this many server errors before a model's first answer a JSON schema is taken to be what breaks its server.
 SERVER_ERRORS_BEFORE_FIRST_ANSWER = 3
 
-# A model with this many replies without JSON, and none with it, is taken to ignore a JSON schema.
+# A model with this many replies without JSON, and none with it, is taken to ignore a JSON schema. One may be an
+# accident; each more is bought for nothing. Chosen; no measurement is known.
 REPLIES_WITHOUT_JSON = 3
 
 CONSTRAINTS = ("response_format", "structured_outputs")
 """These fields of a request say what its reply may be."""
 
-# After this many requests that were given up with no answer between them the endpoint is taken to be down.
+# After this many requests that were given up with no answer between them the endpoint is taken to be down. More would
+# cost time and perhaps money; fewer would end a run for a short outage. Chosen; no measurement is known.
 GIVEN_UP_IN_A_ROW = 20
 
 

@@ -21,10 +21,12 @@ FIRST_TRIAL, LAST_TRIAL = 4, 64
 # A level is judged by this many replies at least: those of an LLM differ much in length.
 REPLIES_A_ROUND = 8
 
-# A rise of the answers a second by less than this factor may be an accident.
+# A rise of the answers a second by less than this factor may be an accident. A tenth was chosen; no measurement is
+# known.
 LEAST_GAIN = 1.1
 
-# A server that has become this many times as fast or as slow has its level looked for anew.
+# A server that has become this many times as fast or as slow has its level looked for anew. Chosen; no measurement is
+# known. A smaller factor starts a search at every longer reply.
 STEADY_FACTOR = 1.5
 
 
@@ -300,7 +302,8 @@ class ConcurrencyLimit:
             self._level(max(self.current // 2, self._minimum))
 
 
-# A slow server is given at most this many times the seconds of a request.
+# A slow server is given at most this many times the seconds of a request. Without a bound a dead server would be waited
+# for ever longer. Chosen; no measurement is known.
 MAX_PATIENCE = 8.0
 
 # A clock that is looked at later than it was due, by more than this share of its time, runs on for as long as that.
@@ -310,7 +313,8 @@ STALL_SHARE = 0.05
 # Requests that are sent within this share of their time arrive in any order, each having a connection of its own.
 BURST_SHARE = 0.1
 
-# A clock is looked at each time this share of its time is over.
+# A clock is looked at each time this share of its time is over. Looks cost little, and a clock is at most that late.
+# Chosen; no measurement is known.
 LOOK_SHARE = 0.1
 
 # Where nobody says how long a limit lasts, all wait these seconds at most; then one request asks how it is.

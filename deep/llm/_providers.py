@@ -25,14 +25,31 @@ from deep.llm._messages import Body, json_text
 # The environment variable that names a file of further rows.
 ENV_VAR = "DEEP_PROVIDERS"
 
-# The fields of a request that are not sent to a provider which lacks a feature.
+# The fields of a request that are not sent to a provider which lacks a feature. "n" and "batches" leave none out: deep
+# asks for one sample a request, and its Batch API goes to an address. Rows name them only to tell readers.
 _BY_LACK = {"schema": ("response_format",), "logprobs": ("logprobs", "top_logprobs"), "n": (), "batches": ()}
 _NAME = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
 class Provider:
-    """One row of the table of providers; ``providers.toml`` says what its columns are."""
+    """One row of the table of providers, ``providers.toml``.
+
+    Parameters
+    ----------
+    name : str
+        What stands before the slash in the name of an LLM.
+    base_url : str
+        Its address; ``{NAME}`` stands for an environment variable.
+    key : str, default=''
+        The environment variable that holds the key; empty: none is sent.
+    lacks : tuple of str
+        Features that it refuses or ignores: schema, logprobs, n, batches.
+    tried : bool, default=False
+        Whether deep has asked it; else the first call says that nobody has.
+    source : str, default=''
+        The page that says all this.
+    """
 
     name: str
     base_url: str

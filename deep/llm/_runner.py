@@ -19,7 +19,8 @@ from deep.llm._spending import BudgetReachedError, Tally, ends_early, may_end_la
 from deep.llm._writer import WriteFuture
 from deep.records import ABSTAIN, Judgment
 
-# What other machines have spent is read again after these seconds: a query before each request would be slow.
+# What other machines have spent is read again after these seconds: a query before each request would be slow. Chosen;
+# no measurement is known.
 REFRESH_SECONDS = 2.0
 
 # After 4, 8, 16, ... attempts without an answer between them a line says so: few lines, however long it lasts.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _KINDS = {"input", "cached", "output"}
+# Prices are in dollars per million tokens.
 _MILLION = 1_000_000
 
 
@@ -150,7 +151,8 @@ class PriceBook:
         return calculate
 
 
-# A request whose reply was cut off at its output limit is asked again with this many times the limit.
+# A request whose reply was cut off at its output limit is asked again with this many times the limit. A smaller one may
+# be too short again, and each try is paid for. Chosen; no measurement is known.
 LONGER_LIMIT_FACTOR = 4
 
 ROUNDING_DOLLARS = 1e-12

@@ -33,7 +33,8 @@ class PendingWork(NamedTuple):
     on_disk: bool
 
 
-# Rows that share a commit at most; a group holds what came in while the last one was being committed.
+# Rows that share a commit at most; a group holds what came in while the last one was being committed. Chosen; no
+# measurement is known. A larger group keeps its first answer waiting longer.
 MAX_GROUP = 500
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.types import TypeDecorator
 from deep.llm._errors import AttemptOutcome, RequestState
 from deep.records import Reason
 
+# The version of the ledger's tables, raised when they change.
 VERSION = 1
 
 metadata = sa.MetaData()

@@ -15,7 +15,8 @@ from deep._util.scales import Scale
 from deep.features import Linear, Rows, distinct_patterns
 from deep.records import VoteMatrix
 
-# A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme.
+# A score or its rank is held within [SHARE_CLIP, 1 - SHARE_CLIP]: an extreme score is no more than extreme. The
+# log-odds of an answer are within 4.6 then. Chosen; no measurement is known.
 SHARE_CLIP = 0.01
 
 MIN_ANSWER_DEVIATION = 1e-9
@@ -348,7 +349,8 @@ def in_order(train: LabeledRows) -> LabeledRows:
 MEAN_VOTE_TIE_WEIGHT = 0.001
 """Weight of the mean vote beside the best judge's: it decides where that judge gave no vote."""
 
-# Penalty of the ridge regression, against a mean log loss and features of about unit scale.
+# Penalty of the ridge regression, against a mean log loss and features of about unit scale. A larger one trusts the
+# training datasets less. Chosen; no measurement is known.
 RIDGE_PENALTY = 0.03
 
 

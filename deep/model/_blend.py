@@ -154,7 +154,8 @@ class Trees:
         return node
 
 
-# A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof.
+# A member's P is held within [P_CLIP, 1 - P_CLIP] before it becomes log-odds: a pure leaf is no proof. The log-odds of
+# a member are within 7 then. Chosen; no measurement is known.
 P_CLIP = 1e-3
 
 # The log-odds of `1 - P_CLIP`, beyond which no member's log-odds go.

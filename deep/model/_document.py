@@ -74,11 +74,13 @@ def record(
     **entries : JsonKind
         By key, in the order in which they are read, behind the fields of a dataclass.
     """
+    # The fields of a dataclass in their order, then the other entries.
     hints = get_type_hints(build) if is_dataclass(build) else {}
     kinds = {key: entries[key] if key in entries else OF_TYPE[hints[key]] for key in hints if key not in uses} | entries
     values_of = take or attributes(*kinds)
 
     def read(value: Any, _: str, earlier: EarlierValues) -> Any:
+        # Training cells have no label of their own, for they stand in two places; errors name their keys alone.
         require(isinstance(value, Mapping), f"{label or 'cells'} must be an object")
         own = {**earlier}
         for key, kind in kinds.items():
@@ -353,6 +355,7 @@ CORRECTION = record("correction", Correction, uses=("misfit",), prior=ESTIMATE, 
 
 WEIGHTS = numbers("log_odds").checked(_are_not_negative, "{} must be weights of 0 or more")
 
+# Not by the fields of `HeldOutData`: the file's key is `log_odds`, and the field is `score`.
 LEFT_OUT = record(
     "left_out",
     lambda log_odds, ones, zeros: HeldOutData(log_odds, ones, zeros),
@@ -473,6 +476,7 @@ def model_arguments(content: Mapping[str, Any]) -> dict[str, Any]:
         try:
             values[field.key] = field.kind.read(content[field.key], field.key, values)
         except KeyError as error:
+            # The key that is missing, then the field that lacks it; once where both are the same.
             raise KeyError(*dict.fromkeys([*error.args, field.key])) from None
         except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{field.key!r} is wrong, {error}") from None

@@ -308,7 +308,7 @@ def common_shift(old: VoteRates, new: VoteRates, *, alpha: float = 0.05) -> Drif
     return DriftRow(PANEL_NAME, "positive", low, high, now, p, moved=p <= alpha)
 
 
-# Share of batches in which a shift is to be found.
+# Share of batches in which a shift is to be found. The convention since Cohen (1988).
 SHIFT_DETECTION_POWER = 0.8
 
 
@@ -345,7 +345,8 @@ SHIFTS_BET_ON = np.array([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
 CHANGE_PROBABILITY_PER_LOOK = 0.04
 
 
-# Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move.
+# Votes of a judge's rarer kind in a batch, below which their angle is biased, and would seem to move. Chosen; no
+# measurement is known.
 MIN_EVENTS_FOR_ANGLE = 10
 
 

@@ -101,7 +101,7 @@ def unchecked_type(kind: type) -> JsonKind:
     return JsonKind(read)
 
 
-# An object as it is.
+# The kind of any object of JSON, whose values are read and written unchanged.
 OBJECT = JsonKind(lambda value, _, __: dict(value), dict)
 
 

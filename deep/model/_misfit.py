@@ -452,10 +452,11 @@ def _cell_deviations(one: HeldOutRows, correction: Floats) -> tuple[Floats, Floa
     return np.log(ones / zeros) - logit(expected[large]), 1.0 / ones + 1.0 / zeros
 
 
-# Errors of labels that share a document are taken to correlate by so much before any was seen.
+# Errors of labels that share a document are taken to correlate by so much before any was seen. On alttest the
+# correlation of errors within documents was -.07 to .09 (decision 11).
 CORRELATION = 0.1
 
-# `CORRELATION` is worth so many pairs of labels.
+# `CORRELATION` is worth so many pairs of labels. Chosen; no measurement is known.
 INITIAL_PAIRS = 20.0
 
 # P is held this far off 0 and 1 where labels are compared with it: one label in a hundred is a slip of the hand.

@@ -528,5 +528,6 @@ def normalised_weights(log: Floats) -> Floats:
 # Fewer training datasets tell little of how far priors lie apart.
 MIN_DATASETS_FOR_RANGE = 4
 
-# A dataset is unlike those that were seen where it lies outside their range by more than this share of it.
+# A dataset is unlike those that were seen where it lies outside their range by more than this share of it. Chosen; no
+# measurement is known. A smaller one warns of datasets that differ by chance.
 RANGE_MARGIN = 0.25

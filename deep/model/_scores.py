@@ -38,7 +38,8 @@ LABEL_BASED_RULES = ("precision", "recall")
 # The texts of all rules of decision, as an error lists them.
 RULE_FORMS = "accuracy, balanced, cost=FP:FN, precision=SHARE or recall=SHARE"
 
-# Resamples of the datasets and of their labels, for the interval of what a threshold keeps.
+# Resamples of the datasets and of their labels, for the interval of what a threshold keeps. Beyond each end of a 90 %
+# interval lie a hundred of them.
 N_RESAMPLES = 2000
 
 

@@ -232,10 +232,12 @@ MIN_VARIANCE = 1e-12
 # This is added to each count of labels by class and decision, so that rates of 0 and 1 have a variance.
 HALF_COUNT = 0.5
 
-# Decisions that tell the classes apart less than this say nothing of how many there are.
+# Decisions that tell the classes apart less than this say nothing of how many there are. Dividing by so small a gap
+# would blow up the noise of the rates. Chosen; no measurement is known.
 MIN_YOUDEN = 0.05
 
-# Shares that the Rogan-Gladen interval is looked for among.
+# Shares that the Rogan-Gladen interval is looked for among. Steps of a hundredth of a point: finer than any figure that
+# is printed.
 N_GRID_SHARES = 10_001
 
 SHARE_TARGETS = ("system", "items")

@@ -31,7 +31,8 @@ MAX_EFFECTIVE_JUDGES = (2.5, 1.6)
 # sparse, and between the two assumptions pass from the one to the other in a straight line.
 MIN_DENSE_COVERAGE = 0.9
 
-# Random halves of the judges that are compared.
+# How often the judges are cut at random into two halves that are compared: more splits take longer, fewer are noisier.
+# Fifty are decision 12's.
 N_SPLITS = 50
 
 # Overlap from which on two judges are named as voting alike, and kept in the same half.
@@ -43,20 +44,22 @@ MISFIT_VARIANCES = (1.0, 0.15)
 # The 95 % quantile of the normal distribution: intervals have level 0.9.
 Z_90 = 1.6448536269514722
 
-# A judge whose rates of votes for 1 in the two classes differ by less hardly tells them apart.
+# A judge whose rates of votes for 1 in the two classes differ by less hardly tells them apart: chance has a gap of 0.
 MAX_CARELESS_RATE_GAP = 0.3
 
 # Shares of votes cast by such judges, and of items decided against the majority, from which on both are warned of.
 MAX_CARELESS_VOTE_SHARE, MAX_SHARE_AGAINST_MAJORITY = 0.3, 0.03
 
-# Names in a warning.
+# The most judges that a warning names, so that it stays a line or two.
 N_NAMES_SHOWN = 6
 
+# A fit without labels on fewer items is warned of. The number was chosen; no measurement is known: it holds no fit
+# back.
 MIN_ITEMS = 30
-# Fewer items, or votes an item, are warned of.
+# So is a fit on fewer votes an item in the mean: two judges cannot show which of them errs.
 MIN_VOTES = 3
 
-# An aggregator of this weight has all of it.
+# From this weight on, the better of the two aggregators decides alone: the weight is rounded to 0 or 1.
 MIN_DECISIVE_WEIGHT = 0.9
 
 

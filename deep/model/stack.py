@@ -31,14 +31,17 @@ from deep.model._training import MapLike, assign_folds
 # A member makes a scorer of labeled datasets and a seed.
 FitMember = Callable[[LabeledRows, int], Scorer]
 
-# How many scorers the member of few scores looks at.
+# How many judges the member of few scores looks at. Four were chosen with the first stack; no measurement is kept.
 N_TOP_JUDGES = 4
 
-# Most rows of a dataset and class that the forest on scores is grown on.
+# Most rows of a dataset and class that the forest on scores is grown on: more rows take longer, and no larger number
+# was measured. One large dataset must not grow all the trees.
 MAX_FOREST_ROWS = 300
 
 
 def _fit_vote_forest(train: LabeledRows, seed: int) -> Scorer:
+    # Shallow, so that a leaf is no single pattern of one dataset. Number and depth were chosen; no measurement is
+    # known.
     model = RandomForest(100, max_depth=5, random_state=seed)
     model.fit(train.votes, train.labels, sample_weight=train.balanced())
     return VoteForest(Trees.from_sklearn([one.tree_ for one in model.trees_], lambda tree: tree.value[:, 0, 0]))
@@ -46,11 +49,12 @@ def _fit_vote_forest(train: LabeledRows, seed: int) -> Scorer:
 
 def _fit_logistic(train: LabeledRows, columns: list[int]) -> Scorer:
     """Fit a ridge logistic regression on the evidence of some judges."""
-    from sklearn.linear_model import LogisticRegression as Ridge
+    from sklearn.linear_model import LogisticRegression
 
     weights, k = train.balanced(), train.evidence.shape[1]
-    # A mean loss beside a penalty of 1 / 200: how hard it pulls depends neither on rows nor on their weights.
-    model = Ridge(C=100.0 / weights.sum(), max_iter=500)
+    # A mean loss beside a penalty of 1 / 200: how hard it pulls depends neither on rows nor on their weights. The size
+    # of the penalty was chosen; no measurement is known: a larger one trusts the training datasets less.
+    model = LogisticRegression(C=100.0 / weights.sum(), max_iter=500)
     model.fit(np.nan_to_num(train.evidence[:, columns]), train.labels, sample_weight=weights)
     coef = np.zeros(k)
     coef[columns] = model.coef_[0]
@@ -61,12 +65,12 @@ def _fit_score_forest(train: LabeledRows, seed: int) -> Scorer:
     """Fit a forest on evidence, of large datasets on a sample of each class."""
     from sklearn.ensemble import RandomForestClassifier
 
-    # At most `MAX_FOREST_ROWS` rows of every dataset and class, drawn at random.
     rng = np.random.default_rng(seed)
     code = 2 * train.groups + train.labels
-    # Drawn by dataset and class, so that one large dataset does not grow all the trees.
     samples = [rng.permutation(np.flatnonzero(code == one))[:MAX_FOREST_ROWS] for one in np.unique(code)]
     rows = train.rows(np.sort(np.concatenate(samples)))
+    # Few shallow trees on a third of the judges each, with leaves of half a percent of the weight at least: all to keep
+    # them from learning one dataset by heart. These numbers were chosen; no measurement is known.
     model = RandomForestClassifier(40, max_depth=6, max_features=0.3, min_weight_fraction_leaf=0.005, random_state=seed)
     model.fit(np.nan_to_num(rows.evidence), rows.labels, sample_weight=rows.balanced())
     return VoteForest(Trees.from_sklearn([one.tree_ for one in model.estimators_], _share_of_ones))
@@ -77,7 +81,7 @@ def _share_of_ones(tree: object) -> Floats:
     return np.asarray(values[:, 1] / values.sum(axis=1))
 
 
-# Every member by name.
+# The function that fits each member, by its name. Only forests draw, and so only they heed the seed.
 MEMBER_FITS: dict[str, FitMember] = {
     "best-judge": lambda train, _: VoteSum(_average.fit_best_judge(train)),
     "best-score": lambda train, _: _fit_logistic(train, most_discriminating_judges(train, 1)),
@@ -95,7 +99,8 @@ VOTE_MEMBERS = ("best-judge", "forest-votes", "majority", "ridge-votes")
 # Members of one in which some give grades or scores.
 ANSWER_MEMBERS = ("best-score", "forest-scores", "logistic-scores", "logistic-top-scores", "majority", "ridge-votes")
 
-# Members in which little is chosen.
+# Members that choose least: one judge, or weights that cannot be negative. Where datasets are few, weights are drawn to
+# them.
 SIMPLE_MEMBERS = ("best-judge", "best-score", "majority", "ridge-votes")
 
 
@@ -109,6 +114,7 @@ def members_for(n_judges: int) -> tuple[str, ...]:
     """
     if not n_judges:
         return VOTE_MEMBERS
+    # Of one judge the strongest few are that judge.
     return tuple(name for name in ANSWER_MEMBERS if n_judges > 1 or name != "logistic-top-scores")
 
 
@@ -117,13 +123,15 @@ def simple_members(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in SIMPLE_MEMBERS) or tuple(names)
 
 
-# A member, and whether its dataset context is used.
+# A form of a member: its name, and whether the mean P of the dataset, its context, is used. Each member has both forms.
 FormKey = tuple[str, bool]
 
-# Members whose losses differ by so many standard errors weigh apart by a factor e.
+# Members whose losses differ by so many standard errors weigh apart by a factor e. With three, and weights that do not
+# fade, FaithBench had 62.3 balanced accuracy and not 63.5. With neither, llmbar had 76.8 and not 84.4 (decision 26).
 LOSS_NOISE_FACTOR = 2.0
 
-# Weights of so many datasets are half what these say and half equal weights of the simple members.
+# Weights of so many datasets are half what these say and half equal weights of the simple members. Four are decision
+# 13's; decision 26 let the equal half fade with more datasets.
 TRUSTED_DATASETS = 4.0
 
 Fits = Mapping[str | None, Mapping[str, Scorer]]
@@ -150,6 +158,7 @@ class Stack(BaseEstimator):
     Attributes
     ----------
     members_ : tuple of str
+        Names of the fitted members, in the order of the parts of `blend_`.
     blend_ : Blend
         The fitted members and what each adds.
     losses_ : dict of (str, bool) to float
@@ -157,8 +166,9 @@ class Stack(BaseEstimator):
     weights_ : dict of str to float
         By member, summing to 1.
     prior_ : LearnedPrior
+        Estimates the intercept of P, and the share of consistent items, on a new dataset.
     contexts_ : ndarray
-        Of the mean training dataset.
+        Contexts and profile of the mean training dataset: for rows that come without a dataset of their own.
     thresholds_ : list of float
         By training dataset: log-odds of P from which on fits without it call an item consistent.
     misfit_ : Misfit
@@ -246,10 +256,10 @@ class Stack(BaseEstimator):
         # (decision 26).
         slope, self.prior_ = learn_line(points)
         self.blend_ = blend.steeper(slope)
-        # Parts were aligned at the contexts of datasets left out; there they add nothing.
+        # The members' contexts are the means over datasets left out: there the parts were aligned.
         parts = [np.mean([one.points[member].context for one in tests]) for member in members]
         self.contexts_ = np.concatenate([parts, self.prior_.profiles_.mean(axis=0)])
-        self._judge(tests, forms, tuple(names.values()), slope)
+        self._learn_left_out(tests, forms, tuple(names.values()), slope)
         return self
 
     def score(self, X: npt.ArrayLike, *, sample_weight: Weights = None) -> Scores:
@@ -295,7 +305,8 @@ class Stack(BaseEstimator):
         raw = np.exp(-(losses - losses.min()) / self.temperature_)
         simple = np.array([name in simple_members(members) for name, _ in forms], dtype=np.float64)
         # The pull fades with the datasets. Where it stayed at four datasets' worth, and the temperature at three
-        # standard errors, faithbench had a balanced accuracy of 62.3 in place of 63.5 (decision 26).
+        # standard errors, faithbench had a balanced accuracy of 62.3 in place of 63.5. Weights by n and n^2 were tried
+        # and left (decision 26).
         trust = n**3 / (n**3 + TRUSTED_DATASETS**3)
         shares = trust * raw / raw.sum() + (1 - trust) * simple / simple.sum()
         self.form_weights_: dict[FormKey, float] = dict(zip(forms, shares.tolist(), strict=True))
@@ -309,7 +320,7 @@ class Stack(BaseEstimator):
         )
         return Part(name, scorer, intercept, slope, context)
 
-    def _judge(
+    def _learn_left_out(
         self, tests: "Sequence[_HeldOutDataset]", forms: "Mapping[FormKey, _Form]", names: Sequence[str], slope: float
     ) -> None:
         """Learn from datasets left out how far P was off there."""
@@ -321,6 +332,8 @@ class Stack(BaseEstimator):
                 align = forms[name, use].without[i]
                 z += weight * align.slope * one.raw[name]
                 offset += weight * (align.intercept + align.context * one.points[name].context)
+            # Kept apart: the prior's line takes log-odds without the context terms, which only move the threshold below
+            # (decision 26).
             sums.append((z, offset))
             profiles.append(profile_of(slope * z, one.ones + one.zeros))
             rows = HeldOutData(z + offset, one.ones, one.zeros)

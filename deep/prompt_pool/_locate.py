@@ -170,7 +170,8 @@ def n_covered(span: Span, by: Iterable[Span]) -> int:
 _ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|u\{0*([0-9a-fA-F]{1,5})\}|[xX]([0-9a-fA-F]{2})|([nrtbf])|([\"'/]))")
 _ENTITY = re.compile(r"&#?[0-9a-zA-Z]{1,31};")
 _COMMON = ("&amp;", "&apos;", "&gt;", "&lt;", "&quot;")
-# The most layers of escapes and entities that are undone.
+# The most layers of escapes and entities that are undone. The bound keeps a hostile text from taking long. Chosen; no
+# measurement is known.
 _MAX_LAYERS = 8
 
 # Tag characters spell ASCII that nobody sees and that language models read.

@@ -23,20 +23,27 @@ CODE_LENGTH = 8
 
 # Servers that run a local model turn these spellings into control tokens even inside a user's message.
 _CHAT_TOKEN = re.compile(
+    # <|im_start|>, and DeepSeek's with the wide bar.
     r"<(?=[|\uff5c])"
+    # <bos>, </s>, <start_of_turn>.
     r"|<(?=/?(?:s|bos|eos|pad|unk|think|start_of_turn|end_of_turn)>)"
+    # <<SYS>>, <</SYS>>.
     r"|<(?=<?/?SYS>>)"
+    # <tool_call|>; the bound on the name keeps the search short.
     r"|<(?=[a-z_]{1,24}\|>)"
+    # [INST], [/INST].
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
     re.IGNORECASE,
 )
 _ZERO_WIDTH_SPACE = "\u200b"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SENTENCE_END = re.compile(r"[.!?:;<>\n\u3002\uff01\uff1f]")
-# Letters and digits in a row that stand in no text by chance, and need no ends of words around them.
+# Letters and digits in a row that stand in no text by chance, and need no ends of words around them. Fewer make an
+# answer pass for a copy more often; more let a copy inside a longer word pass. Chosen; no measurement is known.
 _SURE_LENGTH = 24
 
-# Behind the key of an empty list: brackets with nothing between them, or a sign and no word more in the line.
+# Behind the key of an empty list: brackets with nothing between them, as `"errors": []`, or a sign and no word more in
+# the line, as `errors: *`. 60 and 40 bound the signs and blanks passed over, and so the time; `$` is the line's end.
 _ENDS = r"\s\w.,;!?()'\"\u2018-\u201f"
 _EMPTY = rf"[\W_]{{0,60}}?(?:[^{_ENDS}:=]\s{{0,40}}[^{_ENDS}:=]|[^{_ENDS}-][^\w\n]{{0,40}}$)"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -152,6 +159,8 @@ class Material:
         """The skeletons of the texts, in which an echo is looked for."""
         return tuple(dict.fromkeys(view for text in self.shown_texts for view in skeletons(text)))
 
+    # How an answer is looked for in the texts. `equals`: a whole text or line; `echoes`: a bare answer, by itself or
+    # with what surrounds it; `holds` and `forges`: a marker or element with its answer; `repeats`: a JSON object.
     def equals(self, text: str) -> bool:
         """Tell whether `text` is one of the texts or a line of it, but for its look, punctuation and white space."""
         return letters(text) in self._lines
@@ -222,7 +231,8 @@ class Material:
         text_of_value = " ".join(entry if isinstance(entry, str) else json.dumps(entry) for entry in entries)
         if any(map(str.isalnum, text_of_value)):
             return self.holds(key, text_of_value)
-        # An empty list is told by the sign behind its key, whatever became of its brackets.
+        # An empty list is told by the sign behind its key, whatever became of its brackets. The text is also read
+        # backwards, in case it was written from right to left.
         empty = re.compile(spelling_pattern(decode(key), "").pattern + _EMPTY, re.MULTILINE)
         return isinstance(value, str) or any(empty.search(way) for text in self._seen for way in (text, text[::-1]))
 
@@ -275,6 +285,8 @@ class FewShot:
     """
 
     examples: Sequence[Example]
+    # Two of each label: one alone shows a label and not what varies with it. Each costs tokens in every request. Four
+    # were chosen; no measurement is known.
     shots: int = 4
     family_of: Callable[[str], str] = str
 

@@ -23,7 +23,8 @@ Rule = Literal["all", "any"]
 # The version of fences and markers, raised when they change, since the judge then reads other text.
 RENDERING = 1
 
-# The words of a prompt that is to err in its own way, beside its `unshared_error`.
+# The fields by which a prompt says how it is to err in a way of its own, with the words of each. The error itself is
+# told in `unshared_error`.
 PURPOSE_WORDS: dict[str, tuple[str, ...]] = {
     "strictness": ("even", "lenient", "strict"),
     "expected_tpr": ("higher", "lower", "same"),

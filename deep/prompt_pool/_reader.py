@@ -24,7 +24,10 @@ Kind = Literal["score", "verdict"]
 
 # More line-initial braces than this is no answer, and bounds the work that a hostile reply can cause.
 MOST_OBJECTS = 50
+# Markers of an answer that are looked at, the last ones of a reply. It bounds the work as well.
 MOST_MARKS = 500
+# Objects inside each other in which an answer is looked for. The bound keeps a hostile reply from taking long. Chosen;
+# no measurement is known.
 DEEPEST = 6
 
 

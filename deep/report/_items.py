@@ -14,7 +14,7 @@ from deep.datasets import FoundTexts, Item, Passage, read_item_reasons, read_jud
 from deep.records import Example, VoteMatrix
 from deep.report._sources import ReportMaterial, ScoredVotes, vote_share
 
-# The most items that a page holds.
+# The most items that a page holds. More make the page slow to open.
 MAX_ITEMS = 12_000
 
 # The items of each kind that a page holds for certain: where judges disagree most, where P and label disagree most.

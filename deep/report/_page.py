@@ -273,7 +273,8 @@ NUMBERED_FIGURE_NAME = re.compile(r"^figure-?(\d+[a-z]?)-")
 # A number with more digits than a person reads.
 LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
 
-# The most pictures, and the most tables, of a study that a page holds.
+# The most pictures, and the most tables, of a study that a page holds. More make the page slow to open. Chosen; no
+# measurement is known.
 MAX_STUDY_FILES = 60
 # The most columns of a table whose heads stand upright on paper; of more they would be broken letter by letter.
 MAX_UPRIGHT_HEADS = 8

@@ -248,7 +248,8 @@ def ece_by_dataset(scored: ScoredVotes, n_bins: int) -> Iterator[tuple[str, Posi
 SIMULATED_MARK = "simulated"
 # The most bytes of a run's results that are read.
 MAX_RESULTS_BYTES = 1 << 30
-# The largest number in results that deep wrote; above it, one was put there by another hand.
+# The largest number in results that deep wrote; above it, one was put there by another hand. It is far above any count,
+# and whole numbers below it are exact as floats.
 MAX_RESULTS_NUMBER = 1e15
 # Columns of the scores in which a cell may be empty; the one by name in runs of earlier versions.
 NULLABLE_COLUMNS = {"p_uncalibrated", *(name for name, one in (ITEM_COLUMNS | SCORE_COLUMNS).items() if one.nullable)}

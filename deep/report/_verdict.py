@@ -136,7 +136,7 @@ def methods_chapter(
     return Chapter("methods", title, says, parts, elsewhere=elsewhere)
 
 
-# The bars of the distribution of P.
+# The bars of the distribution of P. Steps of 0.05 of P, which axes can name.
 N_HISTOGRAM_BARS = 20
 # The number of labels that the next step asks for.
 N_TO_LABEL = 30

@@ -70,6 +70,20 @@ def test_llms_of_several_providers_are_asked_in_one_run(tmp_path, rows, monkeypa
     assert "first at" not in message
 
 
+def test_a_provider_without_a_key_is_sent_none(tmp_path, rows, monkeypatch):
+    """Whatever variables the user has, also one named NO_KEY; a row with OpenAI's own address must name a key."""
+    for name in ("OPENAI_API_KEY", "NO_KEY"):
+        monkeypatch.setenv(name, "sk-of-the-user-0123456789")
+    options = {"ledger": str(tmp_path / "l.sqlite")}
+    with ScriptedLLM(answer) as server:
+        rows(f'[mine]\nbase_url = "{server.url}"\n[theirs]\nbase_url = "https://api.openai.com/v1"\n')
+        ask(EXAMPLES, "deep-numbers", llm="mine/tiny", **options)
+        assert server.count > 0
+        assert server.authorization == {"Bearer none"}
+        with pytest.raises(InputError, match="`key` must hold the API key for theirs/"):
+            ask(EXAMPLES, "deep-numbers", llm="theirs/tiny", **options)
+
+
 def test_an_address_that_is_given_stands_before_names(tmp_path):
     """There the whole name is the model's, as vLLM has it."""
     with ScriptedLLM(answer) as server:

@@ -69,6 +69,8 @@ def methods(runs: Sequence[Run]) -> Iterator[Row]:
     """Table 3: encoders with thresholds from the other datasets, published figures, single voters, our ensembles."""
     for run in runs:
         for row in run["baselines"]:
+            # As in the paper's table, of an encoder only the row whose threshold comes from the other datasets: nobody
+            # has the labels of the test set, and the centre of the range is not tuned.
             realistic = row["kind"] != "encoder" or row["threshold_from"] == "train"
             if realistic and row["kind"] != "prompt":
                 yield {"dataset": run["test"], "type": row["kind"], "method": row["name"], **_accuracy(row)}
@@ -101,6 +103,7 @@ def gains(runs: Sequence[Run]) -> Iterator[Row]:
     The paper takes the best of each on the test labels; those columns are named so.
     """
     for run in runs:
+        # Read only for 'majority' and 'best_prompt', of which a run has one row each; other kinds have several.
         by_kind = {row["kind"]: row["balanced_accuracy"] for row in run["baselines"]}
         alone = [row["balanced_accuracy"] for row in run["baselines"] if row["kind"] == "prompt"]
         reached = run["recommended"]["balanced_accuracy"]
@@ -157,6 +160,7 @@ def _one_row_per_ensembler(frame: pd.DataFrame, columns: list[str], value: str) 
     keys = frame[columns].astype(str).agg(" ".join, axis=1)
     index = frame["ensembler"].where(frame["recipe"] == "deep", frame["ensembler"] + " (paper)")
     cells = pd.DataFrame({"ensembler": index, "column": keys, "value": frame[value]})
+    # `pivot` refuses a cell that comes twice; the first row of one stays.
     wide = cells.drop_duplicates(["ensembler", "column"]).pivot(index="ensembler", columns="column", values="value")
     return wide.reindex(index=pd.unique(index), columns=pd.unique(keys)).rename_axis(columns=None).reset_index()
 
@@ -173,7 +177,7 @@ def optimal_thresholds(votes: VoteMatrix, scores: ScoreTable) -> dict[str, dict[
     return result
 
 
-# The reasons for which a threshold may move.
+# Why a threshold may move: other sources, longer sources, or another share of consistent items.
 THRESHOLD_MOVE_REASONS = ("source", "length", "balance")
 
 # The ending of a reason's name where as many items are drawn at random: how far chance alone moves the threshold.
@@ -321,15 +325,18 @@ def draw_threshold_transfer(runs: Sequence[Run]) -> "Figure":
         for name, by in encoder_rows(runs).items()
     }
     means = {name: by for name, by in reached.items() if len(by) == len(ORIGINS)}
+    # 0.26 inches for a bar, and three bars an encoder: one for each origin of its threshold.
     figure = new_figure(7.0, 1.2 + 0.26 * (3 * len(means)))
     axes = figure.subplots()
     for i, (name, by_origin) in enumerate(means.items()):
         for j, origin in enumerate(ORIGIN_WORDS):
+            # Places are four apart: three bars and a gap.
             height = i * 4 + j
             axes.barh(height, by_origin[origin], color=COLORS[origin], label=ORIGIN_WORDS[origin] if i == 0 else None)
             loss = 100 * (by_origin[origin] - by_origin["test"])
             if origin != "test":
                 axes.text(by_origin[origin] + 0.004, height, f"{loss:+.1f}", va="center", fontsize=9)
+        # Names end just left of the axis, which begins at 0.4, beside the middle one of their bars.
         axes.text(0.395, i * 4 + 1, name, ha="right", va="center", fontsize=9)
     axes.set_yticks([])
     axes.set(xlim=(0.4, 1.0), xlabel="balanced accuracy, mean over held-out datasets")
@@ -357,7 +364,8 @@ def seed_tables(runs_by_seed: Mapping[int, Sequence[Run]]) -> Iterator[tuple[str
 # The name of the table that compares prompts, encoders and both.
 PARTS_TABLE_NAME = "prompts-encoders-both"
 
-# The function that makes each table of a run, by the name of its files.
+# The function that makes each table of a run, by the name of its files. `write_named_table` prints the first line of
+# its docstring as the table's title: such a line is read by users.
 TABLE_BUILDERS: dict[str, Callable[[Sequence[Run]], pd.DataFrame]] = {
     "table1-single-voters": single_voters,
     "table2-ensemblers": ensemblers,
@@ -427,6 +435,7 @@ def published_baselines() -> tuple[PublishedBaseline, ...]:
     ('AlignScore', 'aggrefact-xsum', 0.702, 0.038)
     """
     document = read_asset(__package__, "published_baselines.json")
+    # Rounded, since 70.2 / 100 is 0.7020000000000001.
     return tuple(
         PublishedBaseline(
             row["kind"], row["method"], dataset.name, *(round(figure / 100.0, 6) for figure in row[dataset.name])
@@ -460,6 +469,7 @@ def simulated_scores(votes: VoteMatrix, random_state: int) -> ScoreTable:
     Marked in their names. A threshold that is learned on some datasets fits the others, unlike those of real encoders.
     """
     # Normal scores of variance 1, shifted by z either way, are right on a share Phi(z) of each class at threshold 0.
+    # `half` holds z of each cell: half of the distance between the two classes.
     rng, half = np.random.default_rng(random_state), ndtri([c.balanced_accuracy for c in published_baselines()])
     encoders = [(cell, z) for cell, z in zip(published_baselines(), half, strict=True) if cell.kind == "encoder"]
     names = tuple(dict.fromkeys(f"{cell.method} (simulated)" for cell, _ in encoders))
@@ -485,6 +495,7 @@ def read_votes_and_encoders(args: argparse.Namespace) -> tuple[VoteMatrix, Score
         raise InputError(
             f"`scores` must be tables where votes are your own. Got {SIMULATED!r}. Give the scores of your items."
         )
+    # The reader takes paths of tables, and 'simulated' is none.
     args.scores = []
     votes, _ = read_votes_and_scores(args)
     return votes, simulated_scores(votes, args.seed)
@@ -507,6 +518,7 @@ def encoder_parts(
     }, {"threshold-moves": moves}
 
 
+# The title of the table of how thresholds move.
 MOVES_TITLE = "Where the best threshold of each encoder lies, and why it moves"
 
 # What every figure of simulated votes says.

@@ -29,7 +29,7 @@ BASELINE_LABELS = {
     "majority": "majority vote",
 }
 
-# The most columns of a line.
+# The most columns of a line. Longer lines are hard to read. Chosen; no measurement is known.
 MAX_LINE_WIDTH = 100
 
 # The most training datasets that are named in print; results.json has them all.
@@ -212,7 +212,7 @@ def mean_of_runs(runs: Sequence[Run]) -> Row:
     return means
 
 
-# The origins of an encoder's threshold.
+# Where an encoder's threshold comes from: the test labels, the centre of its range, or the training datasets.
 ORIGINS = ("test", "center", "train")
 
 
@@ -249,10 +249,10 @@ def mean_summary(means: Row, source: str) -> Iterator[str]:
             yield _metrics_line(label, means[key], source)
 
 
-# The numbers of voters that stand side by side; more are a table of their own.
+# The numbers of voters that stand side by side; more are a table of their own. Chosen; no measurement is known.
 SIZES_A_TABLE = 3
 
-# The most columns of the terminal that a row's name takes.
+# The most columns of the terminal that a row's name takes. Chosen; no measurement is known.
 NAME_WIDTH = 34
 
 # The most rows of a table in print; the files have all.

@@ -29,7 +29,7 @@ def bag(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# The contents of `words.toml`.
+# The word lists of all checks, by name; `words.toml` says what each is for.
 WORD_LISTS = read_asset("deep.features.lexical", "words.toml")
 
 # Blocks of letters and the marks among them; to ask each character whether it is one takes half as long again.
@@ -101,6 +101,7 @@ class _PieceCache(dict[str, T]):
     Parameters
     ----------
     work_out : callable
+        Returns the value of a text; called once for each text that the cache lacks.
     """
 
     def __init__(self, work_out: Callable[[str], T]) -> None:
@@ -207,7 +208,8 @@ def _is_abbreviated(text: str, stop: int, behind: int) -> bool:
     return lower in NEVER_LAST
 
 
-# The sentences of a source that a sentence of the claim is held against.
+# The sentences of a source that a sentence of the claim is held against. A statement may be spread over a few
+# sentences; more of them find words by chance. Chosen; no measurement is known.
 N_BEST_SENTENCES = 3
 
 # A word in more sentences tells little of where to look, and in a very long source would take long.
@@ -330,7 +332,7 @@ class TokenizedText:
         return (f" {s[:MIN_STEM_PREFIX]}" if len(s) >= MIN_STEM_PREFIX else f" {s} ") in self.line
 
     def derived(self, name: str, work_out: Callable[["TokenizedText"], T]) -> T:
-        """Return the value that a check derives from a text, computed once for all claims that are held against it."""
+        """Return `work_out(self)`, kept under `name`: computed once for all claims that are held against this text."""
         if name not in self._derived:
             self._derived[name] = work_out(self)
         return self._derived[name]  # type: ignore[no-any-return]
@@ -465,6 +467,7 @@ class LexicalCheck(OfflineJudge):
     Attributes
     ----------
     name : str
+        The short name of the check, as commands and columns of votes have it.
     version : str
         A hash of the name and the revision, in hex; it changes when a vote may.
     """

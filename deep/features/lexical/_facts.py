@@ -344,7 +344,8 @@ def _dates_in_digits(lower: list[str], i: int) -> list[str]:
     return [word] if YEAR_PATTERN.fullmatch(word) else []
 
 
-# Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing.
+# Where more of the content words behind a sentence's first word are capitalised, capitals tell nothing. It is a heading
+# then, or a text in title case. Chosen; no measurement is known.
 MAX_CAPITALISED_SHARE = 0.75
 
 

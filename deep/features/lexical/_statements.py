@@ -59,7 +59,8 @@ class Restriction(_CueCheck):
 
 # The modal words of each kind: of what is possible, and of what is certain.
 MODALS = {name: bag(words) for name, words in WORD_LISTS["modals"].items()}
-# A modal belongs to the first content word among so many words behind it.
+# A modal belongs to the first content word among so many words behind it. Adverbs stand between, as in "may not always
+# be". Chosen; no measurement is known.
 MAX_WORDS_BEHIND_MODAL = 3
 
 
