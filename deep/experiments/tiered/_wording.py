@@ -27,7 +27,9 @@ _TAG_REST = r"(?:\s[^<>]{0,300})?>"
 # Characters beside a tag by which a copy out of the document is known.
 _TOLD_BY = 40
 
+# The words by which sentences are likened.
 _WORD = re.compile(r"\w+")
+# What a reasoning model writes before its reply.
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 
 
