@@ -14,7 +14,7 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 def recipe(title):
     """Return the steps of a recipe."""
-    return re.search(rf"\\*\\*{title}\\*\\*.*?(?=\n\n\\*\\*|\n\n## )", GUIDE, re.DOTALL)[0]
+    return re.search(rf"^\*\*{title}\*\*.*?(?=\n\n\*\*|\n\n## )", GUIDE, re.DOTALL | re.MULTILINE)[0]
 
 
 @pytest.fixture

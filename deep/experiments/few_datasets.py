@@ -33,18 +33,20 @@ from deep.exceptions import InputError
 from deep.experiments.loo import Baseline, TestCells, context_baseline, mean_of, score_held_out, with_scores
 from deep.records import VoteMatrix
 
+# The size that is all datasets but the one that is left out.
 ALL_SIZES = "all"
 
-# Draws of training datasets at each number of them.
+# Draws of which training datasets there are, at each number of them; more draws take as much longer.
 DATASET_DRAWS = 20
 
-# Draws of labels at each number of them.
+# Draws of which rows are labeled, at each number of labels.
 LABEL_DRAWS = 50
 
 
+# What is measured on the dataset that is left out.
 METRICS = ("balanced_accuracy", "ece", "log_loss")
 
-# The choice of `fit`.
+# The name, beside those of rivals, of what `fit` gives.
 DEEP = "deep"
 
 

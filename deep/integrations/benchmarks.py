@@ -58,8 +58,10 @@ def read_document(path: Path) -> Any:
     raise InputError(f"`examples` must be JSON. Got {str(path)!r}: {reason}. Download the file again.")
 
 
+# The names that the file is published under; the first that is there is read.
 AGGREFACT_FILES = ("aggre_fact_sota.csv", "aggre_fact_final.csv")
 AGGREFACT_COLUMNS = ("dataset", "origin", "id", "doc", "summary", "model_name", "label", "cut")
+# The state-of-the-art models, whose summaries are taken.
 STATE_OF_THE_ART = {"BART", "Pegasus", "PegasusDynamic", "T5"}
 
 
@@ -311,6 +313,7 @@ def _pairs(folder: Path) -> Iterator[tuple[str, str, str, str, int]]:
 
 
 COLUMNS = ("doc_id", "annotation_id", "topic", "model_name", "sent_idx", "summ_sent", "sent_label")
+# By part of the benchmark, the column that names the transcript.
 TRANSCRIPT_IDS = {"mediasum": "doc_id", "meetingbank": "meeting_id"}
 
 

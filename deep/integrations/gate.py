@@ -20,6 +20,7 @@ from deep.records import VoteMatrix
 # The file of all runs, and how many of them the chart shows.
 HISTORY_FILE, MAX_RUNS_SHOWN = "history.jsonl", 30
 
+# Outcomes of a case; JUnit's words for them follow.
 PASSED, FAILED, BROKEN, SKIPPED = "passed", "failed", "error", "skipped"
 
 # The element of JUnit XML for each outcome but a pass.

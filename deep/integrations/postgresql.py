@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from deep.exceptions import InputError, MissingDependencyError
 from deep.llm import Database, PendingWork, Work, Writer, describe_ledger, new_engine, one_line, schema
 
+# Keeps libraries from writing their own lines: a lost connection is deep's error to tell.
 _SILENT = logging.NullHandler()
 
 # The first half of the advisory locks that live runs hold.

@@ -1,13 +1,18 @@
 """Write the tables of columns into the pages: `python docs/_site/columns.py`; a test compares them."""
 
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from deep.integrations import sequential
-from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS, ItemColumn
+DOCS = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    # The pages are written beside this file, so their columns are those of the deep beside it, whichever is installed.
+    sys.path.insert(0, str(DOCS.parent))
 
-DOCS = Path(__file__).parent.parent
+from deep.integrations import sequential  # noqa: E402
+from deep.model import ITEM_COLUMNS, SCORE_COLUMNS, TEXT_COLUMNS, ItemColumn  # noqa: E402
+
 TABLES = {
     "columns.md": {"items": ITEM_COLUMNS, "scores": SCORE_COLUMNS, "texts": TEXT_COLUMNS},
     "sequential.md": {"sequential": sequential.COLUMNS},

@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from deep import VoteMatrix
-from deep.model import load, pattern_grid
+from deep.model import SCORE_COLUMNS, exported_columns, load, pattern_grid
 from tests.commands.model_case import IDS, QUICK, fit_here, frame_of, refused, scored
 from tests.deep_commands import adapt, explain, export, fit
 from tests.model.fitted import small_votes, table_of
 
 LONG = bool(os.environ.get("DEEP_LONG"))
 
-SCORED = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold"]
+# Columns of a table of patterns. tests/model/score/test_columns.py names all columns; here they come where they should.
+SCORED = [name for name in exported_columns() if name != "n_votes"]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_fit_on_simulated_votes_says_so(tmp_path, capsys):
 def test_scores_have_the_columns_of_loo_and_the_interval(here):
     """The same from Parquet in pieces, from CSV at once, and by the API."""
     result = scored(here, "--votes", here / "votes.parquet")
-    assert list(result) == [*IDS, *SCORED, "p_uniform", "p_uncalibrated", "n_votes"]
+    assert list(result) == [*IDS, *SCORE_COLUMNS]
     votes, model = small_votes(n_voters=5), load(here / "model.json")
     np.testing.assert_allclose(result["p_consistent"], model.score(votes), rtol=0, atol=1e-12)
     np.testing.assert_allclose(result[["p_low", "p_high"]], model.intervals(votes), rtol=0, atol=1e-12)

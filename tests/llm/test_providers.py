@@ -1,5 +1,7 @@
 """Providers by name: where an LLM is asked, with which key, what it is not sent, and rows of one's own."""
 
+import re
+
 import pytest
 
 import deep
@@ -9,6 +11,9 @@ from deep.exceptions import InputError
 from deep.llm import Provider
 from deep.llm._providers import _rows
 from tests.scripted_llm import ScriptedLLM
+
+TRIED = {"llamacpp"}
+"""The rows of deep's own table that somebody has asked with deep: `tried` is true of these, and of no other."""
 
 EXAMPLES = [deep.Example("The cat sleeps.", "The cat sleeps.", "a"), deep.Example("It rained.", "It snowed.", "b")]
 
@@ -37,13 +42,14 @@ def rows(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", sorted(_rows()))
 def test_each_row_can_be_used(name, monkeypatch):
-    """It has an address, a page that says so, and says whether anybody has tried it: so far llama.cpp's server."""
-    monkeypatch.setenv("AZURE_OPENAI_RESOURCE", "mine")
+    """It has an address, a page that says so, and says whether anybody has tried it: those of `TRIED`."""
+    for variable in re.findall(r"\{(\w+)\}", _rows()[name]["base_url"]):
+        monkeypatch.setenv(variable, "mine")
     provider = Provider.of(f"{name}/model")
     assert provider.address == provider.endpoint
     assert provider.source.startswith("https://")
     assert bool(provider.key) != provider.address.startswith("http://localhost")
-    assert provider.tried is (name == "llamacpp")
+    assert provider.tried is (name in TRIED)
     list(provider.quirks(["model"]))
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from deep.integrations.encoders import EncoderJudge
 
 
-# Whether a sentence is hallucinated, by the vote on it: 1 says that it is supported.
-VERDICT_OF_VOTE = {1: False, 0: True, -1: None}
+# Whether a sentence is hallucinated, by the vote on it: 1, consistent, is not; without a vote that is left open.
+HALLUCINATED_BY_VOTE = {1: False, 0: True, -1: None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,17 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class AskedJudge:
-    """A judge, the model that it asks, and the row that it fills."""
+    """A judge, the model that it asks, and the row that it fills.
+
+    Parameters
+    ----------
+    judge : SentenceJudge
+        It looks for hallucinated sentences.
+    model : str
+        The LLM that it asks.
+    group, name, ablation : str
+        As of :class:`Method`.
+    """
 
     judge: tiered.SentenceJudge
     model: str
@@ -86,9 +96,10 @@ def constants(turns: Sequence[Turn]) -> list[Method]:
 def read_encoder(encoder: "EncoderJudge", turns: Sequence[Turn], neutral: str) -> list[Method]:
     """Return the findings of an encoder that reads each sentence beside the knowledge.
 
-    Where neutral is hallucinated, every sentence is that is not entailed. Where it is faithful, as in the paper, only
-    those are that some part of the knowledge contradicts and none entails, and a model without a label for
-    contradictions has no such row.
+    `neutral` says what a sentence is that the knowledge neither entails nor contradicts. Where it is 'hallucinated', a
+    sentence that is not entailed counts as hallucinated. Where it is 'faithful', as in the paper, only one does that
+    some part of the knowledge contradicts and none entails; a model without a label for contradictions has no such
+    row. 'both' gives both rows.
     """
     examples = [
         Example(turn.knowledge, text, f"{turn.turn_id}.{i}") for turn in turns for i, text in enumerate(turn.texts)
@@ -96,18 +107,20 @@ def read_encoder(encoder: "EncoderJudge", turns: Sequence[Turn], neutral: str) -
     entailed, name = encoder.label_many(examples), encoder.voter()
     methods = []
     if neutral != "faithful":
-        result = _by_turn([VERDICT_OF_VOTE[judgment.vote] for judgment in entailed], turns)
+        result = _split_by_turn([HALLUCINATED_BY_VOTE[judgment.vote] for judgment in entailed], turns)
         methods.append(Method("NLI", "Pairwise NLI, not entailed", name, result))
     contradiction = encoder.contradiction()
     if neutral != "hallucinated" and contradiction is not None:
         against = contradiction.label_many(examples)
+        # The first vote is 1 where some part entails, the second where some part contradicts.
         pairs = zip(entailed, against, strict=True)
         bad = [None if -1 in (e.vote, c.vote) else (e.vote, c.vote) == (0, 1) for e, c in pairs]
-        methods.append(Method("NLI", "Pairwise NLI, contradicted", name, _by_turn(bad, turns)))
+        methods.append(Method("NLI", "Pairwise NLI, contradicted", name, _split_by_turn(bad, turns)))
     return methods
 
 
-def _by_turn(flags: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
+def _split_by_turn(flags: Sequence[bool | None], turns: Sequence[Turn]) -> SentenceFlags:
+    """Return the flags of all sentences in a row each turn."""
     values = iter(flags)
     return [[next(values) for _ in turn.sentences] for turn in turns]
 
@@ -142,6 +155,7 @@ def asked_judges(args: argparse.Namespace) -> list[AskedJudge]:
             judges.append(AskedJudge(printed, model, "printed prompt", name, name))
         if args.ablation:
             listed = tiered.ListJudge(threshold=thresholds[0], **several)
+            # The row of Table 5 without CFP: direct prompting, with as many samples as the others have.
             judges.append(AskedJudge(listed, model, "direct", f"Direct prompting, {args.samples} samples", "- CFP"))
     unique: dict[str, AskedJudge] = {}
     for one in judges:
@@ -207,6 +221,7 @@ def _is_hallucinated(sentence: tiered.SentenceVerdict) -> bool | None:
     return None if sentence.consistent is None else not sentence.consistent
 
 
+# Columns of a file of spans; no row has all.
 COLUMNS = ("turn_id", "item_id", "start", "end", "text", "spans")
 
 # Verdicts of judges on the part of a response that they found wanting.
@@ -274,6 +289,7 @@ def _methods_of_voters(name: str, place: str, turns: Sequence[Turn]) -> list[Met
             cast = votes.votes[:, votes.voter_names.index(voter)]
             with_vote = {turn: some for turn, some in of_turns.items() if cast[row_of[turn]] != ABSTAIN}
             flags = [_sentences_touched(turn, with_vote.get(turn.turn_id)) for turn in turns]
+            # NAME of NAME=FILE names the row, and the voter stands where models do; without it the voter names the row.
             methods.append(Method("spans", name or voter, voter if name else "", flags))
     if not methods:
         raise InputError(
@@ -295,7 +311,7 @@ def _spans_of(row: Mapping[str, object], at: str) -> Iterable[object]:
 
 
 def _letters_between(response: str, span: object, at: str) -> Span | None:
-    """Return the letters of a response that a span covers; None where its text is not in the response."""
+    """Return the place of a span among the letters and digits of a response; None where its text is not in it."""
     fields: JsonObject = span if isinstance(span, dict) else {"text": span}
     if isinstance(span, list | tuple) and len(span) == 2:
         fields = {"start": span[0], "end": span[1]}
@@ -311,6 +327,7 @@ def _letters_between(response: str, span: object, at: str) -> Span | None:
 
 
 def _whole(value: object) -> int | None:
+    # `type` and not `isinstance`: True is no place.
     return int(value) if type(value) is int or (isinstance(value, str) and re.fullmatch(r"\d+", value)) else None
 
 
@@ -322,6 +339,7 @@ def _sentences_touched(turn: Turn, spans: Sequence[Span] | None) -> list[bool | 
     for text in map(letters_of, turn.texts):
         start = place_of(text, whole, at)
         if start is None:
+            # A sentence that is not in the response is touched by no span if there is none; else that stays open.
             touched.append(None if spans else False)
             continue
         end = at = min(start + len(text), len(whole))

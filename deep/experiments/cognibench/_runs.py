@@ -349,7 +349,17 @@ def _dialogues() -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A text, who asks about it, and the LLM that answers."""
+    """A text, who asks about it, and the LLM that answers.
+
+    Parameters
+    ----------
+    text_id, text : str
+        The text, and its name in the ledger.
+    persona : str
+        Who the user is that asks.
+    llm : str
+        The LLM that answers the user.
+    """
 
     text_id: str
     text: str

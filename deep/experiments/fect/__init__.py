@@ -74,6 +74,9 @@ class _ClaimsAndJudges:
     Parameters
     ----------
     data : str
+        The benchmark, or a file of labeled examples.
+    prompt : tuple of str
+        Those that are asked; empty: all four of the paper.
     votes : tuple of str
         Vote files on the same claims; several with one voter are its runs.
     model_file : tuple of str

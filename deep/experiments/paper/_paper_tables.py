@@ -244,12 +244,13 @@ def check_labeled(votes: VoteMatrix) -> None:
             raise InputError(f"`label` must be 0 or 1 in every row. Got a row without a label in dataset {dataset!r}.")
 
 
-# What names a cell of a table.
+# The columns that together name one cell of a table, so that a printed figure finds this run's.
 CELL_COLUMNS = ["table", "dataset", "method", "n_prompts", "calibrator", "metric"]
 
-# Of printed figures, in percent; one in the other tables.
+# Decimals of printed figures in percent, by table; the other tables have one. A figure is met to its rounding.
 DECIMALS = {"2": 2}
 
+# Verdicts on printed figures, as :func:`with_verdicts` explains them.
 MET, FITTED, KEPT_OUT, DERIVED = "met", "fitted", "kept out", "derived"
 
 

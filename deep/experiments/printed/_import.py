@@ -20,14 +20,15 @@ from deep._util.options import option
 from deep.exceptions import ExitStatus, InputError
 from deep.experiments.printed._passages import CutPassage, FoldedText, clean, cut_passage, prints_of, readings
 
+# Of each passage that is not as printed: its name, and its first words that differ.
 Differences = Sequence[tuple[str, str]]
 
-# Fields of a prompt file that are taken over as the table of passages has them.
+# Keys of papers.toml that go into the prompt file as they are.
 _COPIED_FIELDS = ("reasons_first", "scale", "threshold", "threshold_reason")
 
 
 def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: Differences) -> str:
-    """Return the file of a prompt that `deep ask --prompt` takes."""
+    """Return the file of a prompt that `deep ask --prompt` takes; `of` is its table `files` of papers.toml."""
     fields = {
         "id": of["id"],
         "version": "1",
@@ -35,6 +36,7 @@ def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: 
         "follows": _follows(of, source, differs),
         "kind": "score" if "scale" in of else "verdict",
         "output": "text",
+        # The texts stand where the paper puts them, without the marks that deep's own prompts draw around them.
         "document_first": False,
         "fenced": False,
         **{name: of[name] for name in _COPIED_FIELDS if name in of},
@@ -43,6 +45,7 @@ def prompt_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: 
     lines += [line for role in ("system", "user") if role in of for line in _text(role, texts[of[role]])]
     if "labels" in of:
         lines += ["[labels]", *_values(of["labels"]), ""]
+    # Temperature 0, as deep's own prompts have it.
     return "\n".join([*lines, "[parameters]", *_values({"temperature": 0.0, "max_tokens": of["max_tokens"]}), ""])
 
 
@@ -53,6 +56,7 @@ def steps_toml(of: JsonObject, source: str, texts: Mapping[str, str], differs: D
     for name, step in of["steps"].items():
         lines += [f"[{name}]", *_values({"reply": step["reply"]})]
         for role in ("system", "user"):
+            # A `plain_` text stands in papers.toml itself, for a message that the paper does not print.
             text = texts[step[role]] if role in step else step.get(f"plain_{role}")
             lines += [] if text is None else _text(role, text)
     return "\n".join(lines)
@@ -70,11 +74,13 @@ def _notes(differs: Differences) -> Iterator[str]:
 
 def _values(fields: Mapping[str, object]) -> Iterable[str]:
     for name, value in fields.items():
+        # TOML's bare keys are of ASCII letters, digits, _ and -; any other is a string.
         key = name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def _text(role: str, text: str) -> Iterator[str]:
+    # The quotes stand on lines of their own, as in deep's own prompt files, so that a text ends with a newline.
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     yield from (f'{role} = """', escaped, '"""', "")
 
@@ -82,6 +88,7 @@ def _text(role: str, text: str) -> Iterator[str]:
 PAPERS = ("cognibench", "deep", "fect", "probe")
 """The papers whose printed prompts can be imported."""
 
+# The messages of a prompt or step, each a passage of the paper.
 _ROLES = ("system", "user")
 
 
@@ -202,7 +209,8 @@ def _passages(paper: str, about: JsonObject, text: str) -> dict[str, CutPassage]
 
 
 def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, CutPassage]) -> ImportedPrompt | tuple[str, ...]:
-    """Return a prompt file, or the names of its passages that are missing."""
+    """Return a prompt file, or the names of its passages that are missing; `of` is a table `files` of papers.toml."""
+    # A file of steps has messages in each of them; any other is one step.
     names = [one[role] for one in of.get("steps", {"": of}).values() for role in _ROLES if role in one]
     missing = tuple(name for name in names if name not in paper)
     if missing:
@@ -215,10 +223,13 @@ def _make(of: JsonObject, about: JsonObject, paper: Mapping[str, CutPassage]) ->
 
 def _filled(name: str, of: JsonObject, about: JsonObject, passage: CutPassage) -> str:
     """Return a passage with deep's placeholders in place of the printed ones."""
+    # A passage is found by letters and digits, so that signs before the first and behind the last are put there.
     tail = about.get("tails", {}).get(name, "")
     text: str = about.get("heads", {}).get(name, "") + passage.text.removesuffix(tail.strip()).rstrip() + tail
+    # Of `names`: a placeholder that the paper names, and deep's name of it.
     for theirs, ours in of.get("names", {}).items():
         text = text.replace(f"{{{theirs}}}", f"{{{{{ours}}}}}")
+    # Of `blanks`: what the gaps that the paper leaves without a name stand for, in the order of the text.
     for name in of.get("blanks", ()):
         text = text.replace("{...}", f"{{{{{name}}}}}", 1)
     return text

@@ -18,13 +18,20 @@ WINDOW_LETTERS = 40
 # Stands in a folded text for a blank to be filled in, which papers print as dots in brackets.
 BLANK = "\0"
 
+# A gap that a paper leaves to be filled in: three dots in brackets.
 _BLANK = re.compile(r"[\[{]\s*(?:\.\s*){3}[\]}]")
+# An arrow that printed listings put where a long line goes on, with the break that belongs to it.
 _CONTINUED = re.compile(r"[ \t]*\n[ \t]*(?:- )?(?:[\u21aa\u21b3]\u2192?|,\u2192)[ \t]*|[\u21aa\u21b3][ \t]*")
+# The fences of code, and the language behind one.
 _FENCE = re.compile(r"`{3,}(?:[a-z]+$)?", re.MULTILINE)
+# Control characters but tab and newline.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
+# Ends of lines and pages that are no newline.
 _LINE_END = re.compile(r"\r\n|[\r\f]")
 _BOLD = re.compile(r"\*\*")
+# Signs that Markdown and LaTeX escape.
 _ESCAPE = re.compile(r"\\([_{}#*$&%\[\]])")
+# Quotes and hyphens in their plain form; soft hyphens and signs without width are left out.
 _SIGNS = str.maketrans(
     {**dict.fromkeys("\u2018\u2019\u201a\u2032", "'"), **dict.fromkeys("\u201c\u201d\u201e\u2033", '"'), "\u00ad": ""}
     | dict.fromkeys("\u2010\u2011\u2012\u2212", "-")
@@ -247,7 +254,9 @@ HEADING_LINES = 6
 # Marks around a passage that are those of the page.
 WRAPPERS = " \t\n\"`'"
 
+# Punctuation right behind the last letter of a passage, which belongs to it.
 _MARKS = re.compile(r"[^\s\w]*")
+# A hyphen at the end of a line within a word, white space, or any other character.
 _PIECE = re.compile(r"(?P<wrap>(?<=\w)-[ \t]*\n\s*(?=\w))|(?P<space>\s+)|\S")
 
 
@@ -382,6 +391,7 @@ def _whole_lines(text: FoldedText, runs: Sequence[tuple[int, int]]) -> Iterator[
         yield text.text[line : text.places[start]].lstrip() + run if i else run
 
 
+# Numbers of lines and pages: alone on a line, or of three or four digits at one of its ends.
 _NUMBERS = re.compile(
     r"^[ \t]*\d{1,4}(?:[ \t]+\d{1,4})?[ \t]*$\n?|^[ \t]*\d{3,4}[ \t]+(?=\S)|[ \t]+\d{3,4}$", re.MULTILINE
 )

@@ -93,9 +93,13 @@ def load_steps(path: str | Path, wanted: Mapping[str, Sequence[str]], *, some: b
 
 T = TypeVar("T")
 
+# What a reasoning model writes before its reply.
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+# The words below which a printed prompt asks for the evidence.
 _FINAL = re.compile(r"FINAL\s+OUTPUT\W*?:[*_ ]*", re.IGNORECASE)
+# How a line of a list begins: a bullet, a number, or "Segment 1:".
 _BULLET = re.compile(r"\A\s*(?:[-*•]\s+|\d{1,2}[.)]\s+|\**Segment\s*#?\d*\**\s*:?\**\s*)", re.IGNORECASE)
+# A line that says that there is no evidence.
 _NOTHING = re.compile(r"\W*(?:none|n/?a|no (?:relevant )?(?:segments?|sentences?|evidence)\b.*)\W*", re.IGNORECASE)
 
 
@@ -198,7 +202,9 @@ _FORMS: Mapping[str, Callable[[str], Mapping[str, object] | None]] = {
 }
 
 
+# The one step of a printed judge of tags.
 STEP = "tag"
+# The tags that it puts around sentences.
 LABELS = ("faithful", "hallu", "irrelevant")
 
 

@@ -216,12 +216,13 @@ def read_insertions(edited: str, base: str, code: str, count: int) -> tuple[str,
     return text.strip(), [(spans[n][0] - lead, spans[n][1] - lead) for n in sorted(spans)]
 
 
+# Parts of the benchmark, each a file.
 SPLITS = ("train", "evaluation")
 
 # Each article serves one task, as in the paper; or every article serves all.
 ARTICLES_BY = ("task", "all")
 
-# Tasks by article.
+# The tasks that each article serves, by the article's id.
 TasksByArticle = Mapping[str, tuple[str, ...]]
 
 

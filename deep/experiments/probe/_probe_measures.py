@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deep.integrations.encoders import EmbeddingJudge
 
 
+# Steps that a run measures one at a time, or all of them, one after the other.
 STAGES = ("decompose", "find", "evaluate", "locate", "all")
 
 ClaimExcerpt = tuple[str, stepwise.Excerpt]
@@ -118,6 +119,7 @@ def normalise(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
+# Ways to say that two claims are the same.
 MATCHES = ("semantic", "normalised", "exact")
 # The least cosine of two claims that say the same. It was set on pairs of sentences of our own, which a test holds:
 # restatements have 0.698 and more by the encoder in the extra `test`, and other claims about the same thing 0.34 to
@@ -348,6 +350,7 @@ def _detection(sample: Sample, observed: Observed) -> Iterator[Counted]:
     yield "detect", "direct_no_answer", int(isinstance(observed.direct, str)), 1
 
 
+# The prompt that asks an LLM whether claims say the same.
 EQUIVALENCE = read_asset(__package__, "prompts.toml")["match"]
 
 

@@ -260,6 +260,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def _identity(step: str, llm: str, sample: Sample) -> ProgramId:
+    """Return the id, in the ledger, of the program that asks an LLM for a step on a sample."""
     return ProgramId(f"probe-{step}/{llm}", f"probe-{sample.task}", sample.example_id)
 
 
@@ -332,9 +333,10 @@ def export(args: argparse.Namespace) -> int:
     return ExitStatus.DONE
 
 
-# By model.
+# What was measured on the samples, by model.
 Measures = Mapping[str, Sequence[_probe_measures.Measure]]
 
+# Titles of the tables and figures, by the names of their files.
 TITLES = {
     "steps": "Every measure of every step, with its counts",
     "table2-evidence": "Table 2: evidence finding, partial and complete, and evidence evaluation",
@@ -343,8 +345,10 @@ TITLES = {
     "figure4b-detection": "Figure 4b: hallucination detection, direct against stepwise",
 }
 
+# Shares that are told of claims and of characters.
 SCORES = ("precision", "recall", "f1")
 
+# By figure: the step that it is of, and which of its measures are columns.
 MEASURE_COLUMNS = {
     "figure3-decomposition": ("decompose", ("precision", "recall", "no_answer")),
     "figure4a-localization": (

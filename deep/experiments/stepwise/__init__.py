@@ -18,7 +18,9 @@ from deep.records import ABSTAIN, Example, Judgment, Reason
 # Openings of an object that are tried, which bounds the work that a hostile reply can cause.
 MOST_ATTEMPTS = 200
 
+# Where an object of JSON may begin: a brace and its first key.
 _OPENING = re.compile(r'\{\s*"')
+# The form of a verdict on one excerpt, which has labels and no scale.
 _VERDICT = prompt_pool.AnswerForm("verdict", "json", {"PASS": 1, "FAIL": 0}, None, 0.5)
 
 
@@ -326,7 +328,9 @@ def find_unsupported(source: str, response: str, log: list[LLMReply | None]) -> 
 # Counts changes of the code that alter what is asked or how a reply is read.
 RENDERING = 1
 
+# By claim, the excerpts that were found for it, or why none could be read.
 ClaimEvidence = Mapping[str, list[Excerpt] | Reason]
+# By claim and excerpt, what was judged.
 Verdicts = Mapping[tuple[str, Excerpt], Judgment]
 
 

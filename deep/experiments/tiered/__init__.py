@@ -43,7 +43,27 @@ def sample_questions(
 
 @dataclass(slots=True)
 class ReviewedTurn:
-    """One reply under examination, and what has been said of it so far."""
+    """One reply under examination, and what has been said of it so far.
+
+    Parameters
+    ----------
+    material : Material
+        Source and reply, made safe to stand in a prompt.
+    spans : list of Span
+        Where each sentence stands in the reply.
+    texts : list of str
+        The sentences.
+    labels : mapping of str to tuple of str
+        The labels that a sentence may get, by task.
+    code : str
+        What the names of our tags end in where the texts hold tags like ours; empty else.
+    replies : list of LLMReply or None
+        Those to all questions so far.
+    unaligned : list of str
+        What replies gave a label to that is no sentence.
+    tallies : list of dict of int to LabelTally
+        Of each question so far, the labels by sentence.
+    """
 
     material: Material
     spans: list[Span]
@@ -286,7 +306,7 @@ class TieredJudge(_LevelJudge):
     def _content(self) -> Mapping[str, object]:
         return {
             "reading": READING,
-            "labels": _wording.LABELS,
+            "labels": _wording.LABELS_BY_TASK,
             "level": self.level,
             "tiers": self.tiers,
             "texts": {name: text for name, text in _wording.wording().items() if name != "examples"},
@@ -308,7 +328,7 @@ class TieredJudge(_LevelJudge):
 
     def read(self, source: str, claim: str, sentences: Sequence[str] | None = None) -> Program[TurnReading]:
         """Return the questions about one reply, as a program that ends with a verdict for each sentence."""
-        turn = ReviewedTurn.of(source, claim, sentences, _wording.LABELS)
+        turn = ReviewedTurn.of(source, claim, sentences, _wording.LABELS_BY_TASK)
 
         def label(task: str, names: Mapping[int, str]) -> Program[dict[int, LabelTally]]:
             return turn.label(task, names, self._contrasts, self.samples)
@@ -333,7 +353,7 @@ tiered_irrefutable = partial(TieredJudge, level="irrefutable")
 tiered_rational = partial(TieredJudge, level="rational")
 
 
-ASKED_LABELS: Mapping[str, tuple[str, ...]] = {"type": _wording.LABELS["type"], **_wording.AUTO_LABELS}
+ASKED_LABELS: Mapping[str, tuple[str, ...]] = {"type": _wording.LABELS_BY_TASK["type"], **_wording.AUTO_LABELS}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,9 @@ _TAG_REST = r"(?:\s[^<>]{0,300})?>"
 # Characters beside a tag by which a copy out of the document is known.
 _TOLD_BY = 40
 
+# The words by which sentences are likened.
 _WORD = re.compile(r"\w+")
+# What a reasoning model writes before its reply.
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 
 
@@ -386,7 +388,7 @@ class TurnReading:
 
 
 # The labels that a sentence may get, by task, in the order in which the tasks are asked.
-LABELS: Mapping[str, tuple[str, ...]] = {
+LABELS_BY_TASK: Mapping[str, tuple[str, ...]] = {
     "type": ("irrelevant", "factual", "cognitive"),
     "check": ("faithful", "invented", "rational", "misleading"),
     "grounded": ("grounded", "ungrounded"),
@@ -396,7 +398,7 @@ LABELS: Mapping[str, tuple[str, ...]] = {
 # The labels of the two prompts of the automatic pipeline.
 AUTO_LABELS: Mapping[str, tuple[str, ...]] = {"support": ("faithful", "hallucinated", "irrelevant"), "tier": TIERS}
 
-EVERY_LABEL = {**LABELS, **AUTO_LABELS}
+EVERY_LABEL = {**LABELS_BY_TASK, **AUTO_LABELS}
 
 # The name of the tags around a sentence of which nothing is known yet.
 UNLABELED_MARK = "?"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# The most requests that OpenAI takes in one file.
 MAX_REQUESTS = 50_000
 # Below the 200 MB that a file may have.
 MAX_BYTES = 190 * 1024**2
@@ -57,7 +58,9 @@ TWICE_NOTE = (
     "may be paid twice."
 )
 
+# Requests that are looked up in the ledger together; a file that another so many may overfill is full.
 CHUNK = 500
+# The endpoint's words for a batch that has ended.
 ENDED_STATES = frozenset({"cancelled", "completed", "expired", "failed"})
 
 

@@ -29,9 +29,9 @@ from deep.llm import CallError, Job, Reply, Request, RequestState, Session, Writ
 
 SHARD_REQUESTS = 50_000
 SHARD_BYTES = 190 * 1024**2
-"""The limits of one file where engines have some."""
+"""The limits of one file where engines have some: those of OpenAI's Batch API, in bytes a little below its 200 MB."""
 
-# Requests that are looked up in the ledger together.
+# Requests that are looked up in the ledger together: more are fewer queries, and more bodies in memory at once.
 CHUNK = 500
 # The ending of a shard that is not complete.
 PART_ENDING = ".part"
@@ -39,7 +39,19 @@ PART_ENDING = ".part"
 
 @dataclass(slots=True)
 class _Shard:
-    """A file of requests to one LLM, in the making."""
+    """A file of requests to one LLM, in the making.
+
+    Parameters
+    ----------
+    batch_id : str
+        Its name in the ledger.
+    path : Path
+        The name that it has once it is complete.
+    file : binary file
+        The part of it that is written, under :attr:`part`.
+    size, n_bytes : int
+        Requests in it, and bytes.
+    """
 
     batch_id: str
     path: Path
@@ -179,12 +191,31 @@ def _opened(path: Path) -> BinaryIO:
         ) from None
 
 
+# Why a request with two answers counts as failed; both are kept.
 CONTRADICTS = "the files have two answers to this request, which contradict each other"
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change by the results of one request: the attempt that ends, how, and answers to be kept beside it."""
+    """A change by the results of one request: the attempt that ends, how, and answers to be kept beside it.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked.
+    number : int
+        Of the attempt.
+    is_new : bool
+        Whether the attempt is entered with its end: it was not the one in the file.
+    end : Reply or CallError or None
+        How it ends; None: only answers are kept beside what the ledger has.
+    beside : sequence of Reply
+        Answers that do not count.
+    least : int
+        The least number of the request's attempts, below which answers beside are entered.
+    longer : bool
+        Whether it was sent with a longer limit, since its reply was truncated before.
+    """
 
     request: Request
     number: int

@@ -302,7 +302,19 @@ LiveRuns = Callable[[Connection], set[int]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch: our name for it, the endpoint's (of its file, while it is being made), its requests and its state."""
+    """One batch.
+
+    Parameters
+    ----------
+    id : str
+        Our name for it.
+    remote : str or None
+        The endpoint's name for it; of its file, while it is being made.
+    size : int
+        The number of its requests.
+    state : str
+        As the ledger has it.
+    """
 
     id: str
     remote: str | None
@@ -354,7 +366,10 @@ def add_batch(connection: Connection, batch: Batch, endpoint: str, run: int) -> 
 
 
 def mend_exports(connection: Connection, endpoint: str, live_runs: LiveRuns) -> list[tuple[str, str]]:
-    """Take back the exports of dead runs; return the names of files that may not have theirs, and the states."""
+    """Give back exports of dead runs; return file name and state of every export that no live run is writing.
+
+    The file of a dead run may still bear the name of an unfinished part.
+    """
     table = schema.batches
     live = live_runs(connection)
     query = select(table.c.id, table.c.remote, table.c.state, table.c.owner).where(table.c.endpoint == endpoint)

@@ -48,6 +48,8 @@ class EncoderJudge(PairJudge):
     Every sentence of the claim is set against every chunk of the source; the score is aggregated first over the
     chunks, then over the sentences of the claim.
 
+    Fields that are not named here are the model, and the options of its loader.
+
     Attributes
     ----------
     against : Head or None
@@ -241,7 +243,17 @@ EDGES = {len(PERCENTILES) - 1: PERCENTILES, 50: tuple(np.linspace(0, 1, 51).toli
 
 @dataclass(frozen=True)
 class Convolution:
-    """The trained part of SummaC-Conv: a weight for each bin of a histogram, and two logits of their mean."""
+    """The trained part of SummaC-Conv: a weight for each bin of a histogram, and two logits of their mean.
+
+    Parameters
+    ----------
+    bins : tuple of float
+        The weight of each bin of P(entailment).
+    bias : float
+        What is added to their sum, which is the value of a sentence.
+    final, final_bias : tuple
+        Three weights a label for the mean of the sentences' values, and what is added.
+    """
 
     bins: tuple[float, ...]
     bias: float

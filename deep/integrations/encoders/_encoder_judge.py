@@ -90,11 +90,13 @@ def _windows(examples: Sequence[Example]) -> Iterator[list[int]]:
         yield order[start : start + WINDOW]
 
 
+# A part of the source and a part of the claim.
 TextPair = tuple[str, str]
 
 # A row for each part of the source, in it a pair for each part of the claim.
 PairGrid = list[list[TextPair]]
 
+# Cuts a source into parts of at most so many tokens.
 CutAt = Callable[[str, int], tuple[str, ...]]
 
 
@@ -161,6 +163,7 @@ class PairJudge(NetworkJudge):
         """Return the judgment of one example by the answers to its pairs."""
 
 
+# Counts the tokens of each of some texts.
 Count = Callable[[Sequence[str]], list[int]]
 
 
@@ -231,11 +234,13 @@ def chunk_spans(text: str, count: Count, budget: int) -> list[Span]:
     return fitting_spans(text, count, budget, packed)
 
 
+# Names of labels that say that the source supports the claim, as models on the Hub have them, in plain letters.
 _CONSISTENT = (
     *("aligned", "consistent", "correct", "entail", "entailed", "entailment", "entails", "factual"),
     *("factuallyconsistent", "faithful", "supported", "supports"),
 )
 
+# Names of labels that say the contrary, which a neutral label does not.
 _CONTRADICTING = ("contradict", "contradicted", "contradiction", "contradicts", "refuted", "refutes")
 
 

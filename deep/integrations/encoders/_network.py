@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from transformers.utils import ModelOutput
 
 
+# What is fetched of a model beside its weights.
 _CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
+# The form of a model's id on the Hub: its name, or OWNER/NAME.
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
 _FILES_HASHED = (
     "config.json",
@@ -116,6 +118,7 @@ def fingerprint(folder: Path, weights: Sequence[Path] = ()) -> str:
 
 # Tokens that a model can read whose files do not say how many.
 _USUAL_LIMIT = 512
+# What a network gives: values of labels, a vector of a text, words, or values of labels of each token.
 NetworkKind = Literal["classifier", "embedding", "generator", "tagger"]
 
 # How the name of an architecture of each kind ends.
@@ -126,6 +129,7 @@ ARCHITECTURE_ENDINGS: Mapping[NetworkKind, str] = {
     "tagger": "ForTokenClassification",
 }
 
+# The class of transformers that loads a network of each kind.
 MAKERS: Mapping[NetworkKind, str] = {
     "classifier": "AutoModelForSequenceClassification",
     "embedding": "AutoModel",

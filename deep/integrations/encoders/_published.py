@@ -181,6 +181,7 @@ def _load(folder: Path, foundation: str) -> "tuple[PreTrainedModel, PreTrainedTo
 # The most tokens that a generator is given, and the sizes of chunks.
 GENERATOR_TOKENS, GENERATOR_WORDS, CLASSIFIER_TOKENS = 2048, 500, 400
 
+# What stands before each input of MiniCheck's T5, as published.
 MINICHECK_PREFIX = "predict: "
 # The first tokens of T5's "0" and "1".
 NO_TOKEN, YES_TOKEN = 3, 209
@@ -260,6 +261,7 @@ def _check_two_labels(network: _network.Network, meaning: str) -> None:
         raise InputError(f"`id_or_path` must hold a model of {meaning}. Got {n_labels} in {network.model_id!r}.")
 
 
+# The most tokens of source and claim together that LettuceDetect is given.
 MOST_TOKENS = 4096
 
 # How its training data put a text to be summarized.

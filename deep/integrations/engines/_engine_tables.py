@@ -190,9 +190,10 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# By the type in Arrow.
+# Types of SQL by those in Arrow.
 SQL_TYPES = {"double": "DOUBLE PRECISION", "int8": "SMALLINT", "int64": "BIGINT"}
 
+# Rows of one INSERT: databases bound the length of a statement, and one a row is slow to read.
 ROWS_A_STATEMENT = 500
 
 

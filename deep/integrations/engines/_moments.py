@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # Sums of P are whole numbers of 2**-53: adding whole numbers gives the same in any order.
 UNIT_BITS = 53
 
+# A sum is kept in two halves: the upper bits of each number, and its other 27, so that many add up within 64 bits.
 HIGH_BITS = 26
 
 MOST_ROWS = 1 << 36
@@ -53,7 +54,7 @@ MOST_ROWS = 1 << 36
 # Of rows with one pattern: above, not every whole number is a double.
 LARGEST_COUNT = 1 << 53
 
-# Rows of a table of patterns that are in memory together.
+# Rows of a table of patterns that are in memory together: more take more room, fewer more passes.
 PATTERNS_AT_ONCE = 1 << 17
 
 WholeNumbers = npt.NDArray[np.int64]

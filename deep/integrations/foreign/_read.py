@@ -49,6 +49,7 @@ from deep.integrations.inspect_files import judgment_of
 from deep.prompt_pool import AnswerForm
 from deep.records import ABSTAIN, Example, Judgment, Scale, VoteMatrix
 
+# Words that an error or note lists as examples.
 WORDS_SHOWN = 6
 
 
@@ -134,7 +135,21 @@ def _answer(judgment: Judgment | None, none: float, *, graded: bool) -> float:
 
 @dataclass
 class _ForeignFile:
-    """A file that was recognised."""
+    """A file that was recognised.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    tool : Tool
+        The kind of file that it is.
+    records : list of mapping
+        Its rows, or the objects of its list.
+    head : mapping
+        Beside them in a log of Inspect: its task, model and id, which tell logs apart.
+    notes : list of str
+        Lines for people on how it was read.
+    """
 
     path: Path
     tool: Tool
@@ -359,7 +374,7 @@ def _table_columns(file: _ForeignFile, options: ForeignOptions) -> tuple[dict[st
     return roles, judges
 
 
-# How replies are read that no prompt of deep asked for.
+# How replies are read that no prompt of deep asked for: a word of a verdict in text, with no scale and no threshold.
 REPLIES = AnswerForm(
     "verdict", "text", {word: vote for word, vote in VOTE_OF_TEXT.items() if word.isalpha() and word.islower()}, None, 0
 )
@@ -371,8 +386,11 @@ class _AnswerReader:
     Parameters
     ----------
     items : sequence of ForeignItem
+        All items of the files, with their answers.
     files : sequence of _ForeignFile
+        Their tools say which words are answers, and of which judges a lower number is better.
     options : ForeignOptions
+        What the user says of words, judges and labels, which goes before.
     """
 
     def __init__(self, items: Sequence[ForeignItem], files: Sequence[_ForeignFile], options: ForeignOptions) -> None:

@@ -35,6 +35,7 @@ from deep.records import Judgment
 # The shape of each tool's file. Its paths are the keys that `flatten` gives, so that no language of paths is needed:
 # the libraries that have one would be a fifteenth mandatory package, or an extra that a newcomer's first command lacks.
 _TABLES = read_asset(__package__, "tools.toml")
+# Words for yes where a setting is a text.
 _TRUE = ("true", "1", "on", "yes")
 
 # The names that a column usually has, by what it holds.
@@ -75,7 +76,19 @@ class ForeignAnswer(NamedTuple):
 
 @dataclass
 class ForeignItem:
-    """One item of a file of another tool."""
+    """One item of a file of another tool.
+
+    Parameters
+    ----------
+    dataset, item, document : str
+        The ids of its dataset, its own, and that of its source, None where the file has none.
+    texts : dict of str to str
+        Source, claim and question, by these names.
+    label, answers
+        The label and the answers of all judges, as they stand in the file.
+    failed, people : bool
+        Whether an error kept all of it from being judged; whether its judges are people.
+    """
 
     dataset: str
     item: str | None
@@ -154,7 +167,10 @@ class ForeignOptions:
 
 @dataclass(frozen=True)
 class Tool:
-    """One kind of file, as ``tools.toml`` describes it."""
+    """One kind of file, as ``tools.toml`` describes it; the head of that file says what each field holds.
+
+    `name` is the key of its table, `title` what people call the tool.
+    """
 
     name: str
     title: str

@@ -336,7 +336,7 @@ def open_label_desk(
             desk.write()
 
 
-# The events of now, all texts, and the items of later.
+# The events that bring the queue up to date now, the texts of its items, and the items that are laid out later.
 _Plan = tuple[list[LabelEvent], dict[Item, Example], list[Item]]
 
 

@@ -25,16 +25,19 @@ from deep.exceptions import InputError
 WORKSHEET = files("deep.integrations.labeling").joinpath("worksheet.md").read_text(encoding="utf-8")
 """FECT's steps for people in our own words: decompose, decouple, detach (arXiv:2508.00889, section 2.2); Markdown."""
 
-# Of the worksheet, in order.
+# The steps of the worksheet, in order: columns of a file of annotations.
 STEPS = ("concrete", "descriptive", "interpretive", "relation")
 
+# Kinds of ambiguity that an annotator may mark, the one that wins a tie first.
 AMBIGUITIES = ("sentiment", "relation")
 
+# The columns that name a row of such a file.
 KEY = ("item_id", "annotator")
 
 # Places of a table of items and annotators: 160 MB, and what is measured on it takes several times that.
 MOST_RATINGS = 20_000_000
 
+# Marks by their cells; an empty one is none.
 _MARKS = {"": -1, "0": 0, "1": 1}
 
 

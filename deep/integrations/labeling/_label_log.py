@@ -53,8 +53,10 @@ EVENTS_TABLE_SQL = "CREATE TABLE events (number INTEGER NOT NULL, event TEXT NOT
 # By checksum: the number of an event, and its JSON.
 EventRows = dict[str, tuple[int, str]]
 
+# The numbers that `_signature` gives: device, inode, size, and the times of the last change of content and of status.
 Signature = tuple[int, int, int, int, int]
 
+# The fields of an event, which are the keys of its JSON.
 _NAMES = tuple(field.name for field in fields(LabelEvent))
 
 

@@ -36,6 +36,7 @@ from deep.model import (
 from deep.prompt_pool import PromptJudge
 from deep.records import ABSTAIN, Example, Judgment
 
+# A report as JSON values, by the names of its figures.
 Figures = dict[str, Any]
 
 
@@ -102,6 +103,7 @@ def _figures(simulation: Simulation, counts: npt.NDArray[np.int64], prices: Pric
     counts : ndarray of int, shape (n_patterns, 2)
         Its rows with label 0 and 1.
     prices : Prices
+        Of one question to each judge, from which the shares saved are counted.
     """
     weights, one_by_one = counts.sum(axis=1), simulation.p >= DECISION_P
     calls, paid = (float(np.average(values, weights=weights)) for values in (simulation.calls, simulation.cost))
@@ -124,6 +126,7 @@ def _balanced(decisions: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64]) -
     return float(right + np.where(decisions, 0, counts[:, 0]).sum() / counts[:, 0].sum()) / 2
 
 
+# Figures whose mean over the datasets is told; the others are counts, which are summed.
 AVERAGED_FIGURES = ("asked", "calls_saved", "price_saved", "balanced_accuracy_panel", "balanced_accuracy_sequential")
 
 
@@ -167,7 +170,7 @@ def _listed(report: Figures) -> str:
     return f"{', '.join(prices)} (in {report['unit']}{why})"
 
 
-# Examples whose questions tell what each judge costs.
+# Examples whose questions tell what each judge costs: more give a steadier mean, and take longer before the first call.
 N_PROBED_EXAMPLES = 100
 
 PANEL_PROGRAM = "panel"

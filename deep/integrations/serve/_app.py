@@ -87,6 +87,7 @@ def pairs_of_file(body: object) -> JsonReply:
     return {"pairs": pairs}
 
 
+# Endings of files that are tables of text.
 SEPARATED = (".csv", ".tsv", ".txt")
 
 

@@ -401,7 +401,9 @@ def _portions(pairs: Sequence[Example]) -> Iterator[list[Example]]:
         yield some
 
 
+# The most characters of an id, which comes back in the answer.
 LONGEST_ID = 200
+# What a request about one text may hold; any other field is refused.
 PAIR_FIELDS = frozenset({"claim", "id", "question", "source"})
 
 

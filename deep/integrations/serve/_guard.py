@@ -31,7 +31,9 @@ from deep.integrations.serve._exchange import (
     WebError,
 )
 
+# Names of this machine that only this machine can reach.
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# The most bytes of a file of a token: one that is longer is another file by mistake.
 LONGEST_FILE = 1 << 12
 
 # Characters of a token that cannot be guessed by trying.
@@ -135,6 +137,7 @@ def find_token(path: Path | None, host: str, say: Callable[[str], object] = to_s
 # The paths that need no token and count towards no limit.
 HEALTH_PATHS = ("/healthz", "/readyz")
 
+# Hosts that stand for every address of this machine.
 WILDCARDS = ("", "0.0.0.0", "::")
 ANY_ADDRESS = "*"
 CHANGING_METHODS = frozenset({"DELETE", "PATCH", "POST", "PUT"})

@@ -26,6 +26,7 @@ from deep.records import Example
 # How often to look whether another machine has finished what it is asking.
 LOOK_SECONDS = 1.0
 
+# Requests that are looked up together.
 CHUNK = 64
 
 

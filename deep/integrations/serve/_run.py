@@ -24,8 +24,10 @@ from deep.integrations.serve._guard import Guard, ServerOptions, find_token, to_
 if TYPE_CHECKING:
     import uvicorn
 
+# The signals that end a server: a lost terminal, Ctrl-C, and what containers and service managers send.
 STOP_SIGNALS = ("SIGHUP", "SIGINT", "SIGTERM")
-# Seconds that a connection may be quiet between two requests.
+# Seconds that a connection may be quiet between two requests, as uvicorn has it by default: a longer wait spares
+# clients new connections, and holds more of the few that may be open at once.
 KEEP_ALIVE = 5
 
 # Seconds that a server which is told to end still works on answers; containers are killed after ten.
@@ -160,7 +162,7 @@ def _run(server: "uvicorn.Server", listener: socket.socket, guard: Guard) -> Non
 def _listening_server(
     app: ASGIApp, options: ServerOptions, say: Callable[[str], object]
 ) -> "Iterator[tuple[uvicorn.Server, socket.socket, Guard]]":
-    """Yield a server that is ready to run, its socket, its guard and its address."""
+    """Yield a server that is ready to run, the socket that it listens at, and the guard, which knows the address."""
     with needs_extra("serve", what="A server"):
         import uvicorn
 
@@ -178,10 +180,12 @@ def _listening_server(
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            timeout_notify=1 << 26,  # seconds: once, when it has started
+            # uvicorn calls back on its first tick, and then each time so many seconds have passed: two years, so once.
+            timeout_notify=1 << 26,
         )
         server = uvicorn.Server(config)
-        server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # it raises them again, once more than asked
+        # uvicorn's own handlers would replace those of `_stopped_by_signals`, and raise each signal again at the end.
+        server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]
         yield server, listener, guard
 
 
@@ -199,8 +203,10 @@ def _bound_socket(options: ServerOptions) -> Iterator[socket.socket]:
             options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, place = result[0]
+        # Connections that may wait to be accepted: as many as where uvicorn opens the socket itself.
         listener = socket.create_server(place[:2], family=family, backlog=2048)
-    except (OSError, ValueError) as error:  # the latter of a host that no name service can be asked for
+    # ValueError: a host that cannot be encoded as a name (IDNA), as one with an empty part between two dots.
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"`port` must be free at an address of this machine. Got {options.port} at {options.host!r}: {why}. "
@@ -220,7 +226,8 @@ def _stopped_by_signals(server: "uvicorn.Server") -> Iterator[None]:
 
     before = {}
     for number in (getattr(signal, name) for name in STOP_SIGNALS if hasattr(signal, name)):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+        # A signal that is ignored stays so, as SIGHUP under nohup.
+        if signal.getsignal(number) != signal.SIG_IGN:
             before[number] = signal.signal(number, stop)
     try:
         yield

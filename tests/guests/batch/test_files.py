@@ -351,7 +351,7 @@ import sys, time
 from deep.integrations.batch import _files as _batch_files
 from tests.deep_commands import votes
 carry_out = _batch_files.BatchImporter._carry_out
-_batch_files.LINES_AT_ONCE = 5
+_batch_files.CHUNK = 5
 async def slowly(self, changes, now):
     await carry_out(self, changes, now)
     print("entered", flush=True)

@@ -11,7 +11,7 @@ from deep._util.entry_points import JUDGE_GROUP, find_entry_points
 from deep.asking import load_judge
 from deep.exceptions import InputError
 from deep.experiments.tiered import CRITERIA, Contrast, ListJudge, TieredJudge, load_contrasts
-from deep.experiments.tiered._wording import LABELS, LabelTally, SentenceVerdict, TurnReading, own_contrasts
+from deep.experiments.tiered._wording import LABELS_BY_TASK, LabelTally, SentenceVerdict, TurnReading, own_contrasts
 from deep.judges import run_program
 from deep.records import Example
 from tests.prompt_pool.injections import INJECTIONS
@@ -55,7 +55,7 @@ def test_a_later_criterion_is_never_asked_when_an_earlier_one_failed():
     """The questions themselves: what each task marks, in order; one call a task and sample for all sentences."""
     asked = []
     read(TieredJudge(), asker(VERDICTS, asked))
-    assert Counter((q.step, q.sample) for q in asked) == {(task, i): 1 for task in LABELS for i in range(5)}
+    assert Counter((q.step, q.sample) for q in asked) == {(task, i): 1 for task in LABELS_BY_TASK for i in range(5)}
     marked = {q.step: marked_in(q.messages[-1]["content"]) for q in asked}
     assert list(marked) == ["type", "check", "grounded", "irrefutable"]
     texts = {verdict: text for text, verdict in VERDICTS.items()}
@@ -320,7 +320,7 @@ def test_wrong_options():
 def test_the_examples_that_come_with_it_contrast():
     """Every task has right ones for different labels; the questions show those of their task, and no others."""
     contrasts = own_contrasts()
-    for task in LABELS:
+    for task in LABELS_BY_TASK:
         chosen = [contrast for contrast in contrasts if contrast.task == task]
         assert len({contrast.right for contrast in chosen}) > 1
     asked = []

@@ -14,7 +14,7 @@ from deep._util.odds import shift_prior
 from deep.asking import load_judge
 from deep.features.lexical import LEXICAL
 from deep.integrations.sequential import AskingPolicy, check_sequential, training_patterns
-from deep.model import load, pattern_grid
+from deep.model import exported_columns, load, pattern_grid
 from deep.prompt_pool import PromptJudge, load_prompt
 from tests.commands.model_case import QUICK, frame_of, refused
 from tests.deep_commands import fit, score, votes
@@ -152,7 +152,7 @@ def test_a_full_run_later_buys_the_rest_only(tmp_path):
     result = pd.read_parquet(table)[VOTERS].fillna(-1).to_numpy(dtype=int)
     assert result.tolist() == panel.matrix("whole.jsonl").tolist()
     few = pd.read_csv(tmp_path / "few.csv")
-    of_p = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold"]
+    of_p = [name for name in exported_columns() if name != "n_votes"]
     assert list(few) == ["dataset", "item_id", "label", *of_p, "n_asked", "n_votes"]
     assert few["p_low"].isna().tolist() == (few["n_asked"] < 4).tolist()
 

@@ -9,6 +9,7 @@ import pytest
 
 from deep.evaluate import DecisionCounts, suspect_words
 from deep.integrations.serve import ServerOptions, create_app, serving
+from deep.model import exported_columns
 from tests.browsing import IMAGE, MARKS, PHONE, SCRIPT, Opened, is_narrow, violations
 from tests.guests.serve.served import UNLABELED, lexical_model
 
@@ -122,9 +123,9 @@ def test_a_file_is_dropped_checked_and_downloaded(open_page):
     with UNLABELED.open(encoding="utf-8", newline="") as file:
         given = list(csv.DictReader(file))
     assert name == "unlabeled.scored.csv"
-    of_p = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold", "n_votes"]
-    assert list(rows[0])[:9] == ["example_id", "claim", *of_p]
-    assert all(name.startswith("lexical-") for name in list(rows[0])[9:])
+    first = ["example_id", "claim", *exported_columns()]
+    assert list(rows[0])[: len(first)] == first
+    assert all(name.startswith("lexical-") for name in list(rows[0])[len(first) :])
     assert [(row["example_id"], row["claim"]) for row in rows] == [(row["example_id"], row["claim"]) for row in given]
     table = page.locator("#table tbody > tr:not([id])")
     assert table.count() == 100

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,7 +78,13 @@ def test_names_are_those_that_files_have_had():
     of_p = ["p_consistent", "p_low", "p_high", "decision", "sure", "threshold"]
     assert list(SCORE_COLUMNS) == [*of_p, "p_uniform", "p_uncalibrated", "n_votes"]
     assert list(exported_columns()) == [*of_p, "n_votes"]
-    assert {column.since for column in SCORE_COLUMNS.values()} == {deep.__version__}
+
+
+def test_a_column_is_of_a_release():
+    """Of this version or an earlier one: those that have a section in CHANGELOG.md, this one the first."""
+    releases = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert releases[0] == deep.__version__
+    assert {column.since for column in SCORE_COLUMNS.values()} <= set(releases)
 
 
 @pytest.mark.parametrize(
