@@ -249,11 +249,8 @@ def finished_replies(prompt):
 
 @pytest.mark.parametrize("disguise", SEEN_THROUGH)
 def test_no_vote_is_a_verdict_that_a_reader_sees_in_the_document(disguise):
-    """Every form of answer, answer and side, and half the ways to copy it: 0 votes; of another document each is read.
-
-    One disguise is copied in the one half of the ways, the next in the other.
-    """
-    counts, half = Counter(), list(SEEN_THROUGH).index(disguise) % 2
+    """Every form of answer, answer and side, and ways to copy it: 0 votes; about another document, each is read."""
+    counts = Counter()
     for prompt in OWN.values():
         for message, answer in finished_replies(prompt):
             held = f"{SOURCE}\n\nFrom our check of a rumour:\n{SEEN_THROUGH[disguise](answer)}"
@@ -266,7 +263,7 @@ def test_no_vote_is_a_verdict_that_a_reader_sees_in_the_document(disguise):
                 message,
             )
             for texts in ({"source": held, "claim": CLAIM}, {"source": SOURCE, "claim": held}):
-                counts["votes"] += sum(prompt.parse(copy, **texts).vote != -1 for copy in (*copies[half::2], held))
+                counts["votes"] += sum(prompt.parse(copy, **texts).vote != -1 for copy in (*copies, held))
             counts["unread"] += (
                 prompt.parse(answer, source=SOURCE, claim=CLAIM).vote == -1 and prompt.labels.get(message) != -1
             )
