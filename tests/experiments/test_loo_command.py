@@ -17,7 +17,7 @@ from deep.exceptions import InputError
 from deep.experiments.loo._command import _output_lines
 from deep.experiments.loo._run_tables import draw_threshold_transfer
 from deep.experiments.loo._show import _encoder_table, verdict_lines
-from deep.model import ITEM_COLUMNS, SCORE_COLUMNS
+from deep.model import SCORE_COLUMNS
 from tests.deep_commands import loo as main
 
 CHAINS = ["--ensembler", "LogisticRegression", "MajorityLabelVoter", "--calibrator", "platt"]
@@ -156,7 +156,7 @@ def test_the_best_judge_with_its_context_is_a_rival(xsum):
 def test_scores_cover_every_held_out_item(xsum):
     """One row an item, probabilities strictly between 0 and 1, and the metrics can be computed from it."""
     scores, results = pd.read_parquet(xsum / "scores.parquet"), read_results(xsum)
-    assert list(scores) == [*ITEM_COLUMNS, *SCORE_COLUMNS]
+    assert list(scores) == ["dataset", "item_id", "label", *SCORE_COLUMNS]
     assert (len(scores), scores["item_id"].nunique()) == (558, 558)
     assert scores["p_consistent"].between(0, 1, inclusive="neither").all()
     assert scores["p_consistent"].between(scores["p_low"], scores["p_high"]).all()
